@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type ImportResult, importCaptureFiles } from '../../native/import-capture-files.ts'
 import { type LogEntry, LogEntryKind, SegmentFlag } from '../../native/segment-entry.ts'
@@ -19,7 +19,6 @@ import {
 } from '../link/import-request.ts'
 import { addAgedOut } from '../store/aged-out-list.ts'
 import type { CaptureRecord } from '../store/capture-record.ts'
-import { readCapture } from '../store/read-capture.ts'
 import type { Drops } from '../store/segment-table.ts'
 import {
   DELETING_PREFIX,
@@ -38,12 +37,10 @@ import { HeldCapture } from './held-capture.ts'
 import { Leftovers, removeTree } from './leftovers.ts'
 import { readSkippedRun, type SkippedRun, writeSkippedRun } from './skipped-run.ts'
 import { refuseWithoutRoom, spoolInput } from './spooled-input.ts'
+import { checkFormat, refuseWithoutCaptures } from './store-format.ts'
 import { lockStore } from './store-lock.ts'
 import { StoreReserve } from './store-reserve.ts'
 
-const STORE_FORMAT = JSON.stringify({ format: 2 })
-/** A store of this format is upgraded, capture by capture. */
-const OLD_FORMAT = JSON.stringify({ format: 1 })
 /** For turns that are short and always end. */
 const UNTIL_DONE = new AbortController().signal
 
@@ -479,59 +476,6 @@ export function finishedEntries(streams: ImportResult['streams']): readonly LogE
       snaplen,
     })),
   )
-}
-
-/** The folder exists before store.json does: a store without it has lost it, or it is not mounted. */
-async function refuseWithoutCaptures({ root, format, captures }: StorePaths): Promise<void> {
-  const text = (await readFile(format, 'utf8').catch(() => '')).trim()
-  if ((text !== STORE_FORMAT && text !== OLD_FORMAT) || (await exists(captures))) return
-  throw new CapfleetError(
-    'store-unavailable',
-    `the store ${root} has lost its folder captures: mount or restore it; to start without captures, create an empty folder`,
-  )
-}
-
-async function checkFormat(paths: StorePaths): Promise<void> {
-  const text = await readUnlessNew(paths.format)
-  if (text?.trim() === STORE_FORMAT) return
-  // A power failure while the store was created may have left the file empty.
-  const isNew = text === undefined || (text.trim() === '' && (await captureNames(paths)).length === 0)
-  const isKnown = isNew || text?.trim() === OLD_FORMAT
-  if (!isKnown && !(await hasCapturesOfToday(paths))) {
-    throw new CapfleetError(
-      'store-unavailable',
-      `${paths.format} does not contain ${STORE_FORMAT}: this is not a store, or is one of a newer capfleet`,
-    )
-  }
-  // Before anything is written that an older capfleet would take for damage. In place, because it is as long as the
-  // old one.
-  await writeFile(paths.format, `${STORE_FORMAT}\n`, { flag: text === undefined ? 'w' : 'r+' })
-  await syncPath(paths.format)
-  await syncPath(paths.root)
-}
-
-/** Whether store.json is merely damaged: captures of a newer capfleet would not be readable. */
-async function hasCapturesOfToday(paths: StorePaths): Promise<boolean> {
-  for (const name of (await captureNames(paths)).slice(0, FORMAT_TRIES)) {
-    const read = await readCapture(join(paths.captures, name), name, { isWritten: false }).catch(
-      () => undefined,
-    )
-    if (read !== undefined && read.revision + read.table.segments > 0) return true
-  }
-  return false
-}
-
-/** Number of captures that are tried if store.json is damaged. */
-const FORMAT_TRIES = 16
-
-/** Returns undefined for a store that is being created; an unreadable format is no reason to write a new one. */
-async function readUnlessNew(path: string): Promise<string | undefined> {
-  try {
-    return await readFile(path, 'utf8')
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-    throw new CapfleetError('store-unavailable', `cannot read the store: ${String(error)}`, { cause: error })
-  }
 }
 
 /** The room that is left next to this many bytes. */

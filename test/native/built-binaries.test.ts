@@ -44,12 +44,12 @@ for (const program of PROGRAMS) {
   })
 }
 
-test('the gateway loads an engine without Hyperscan, libpcap and the code that needs them', () => {
+test('the gateway loads an engine without Hyperscan, libpcap, the code that needs them, and the store', () => {
   const libraries = readelf('capfleet-gateway.node', '--dynamic').matchAll(/NEEDED.*\[lib([a-z_]+)/g)
   const needed = [...libraries].map((match) => match[1] ?? '').sort()
   assert.deepEqual(needed, ['c', 'deflate', 'gcc_s', 'isal', 'stdc', 'xxhash', 'zstd'])
   assert.doesNotMatch(
     readelf('capfleet-gateway.node', '--syms'),
-    /LiveCapture|Importer|RegexMatcher|BpfEvaluator/,
+    /LiveCapture|Importer|RegexMatcher|BpfEvaluator|verifySegment|SegmentFiles|SegmentIndex/,
   )
 })

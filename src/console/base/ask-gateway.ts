@@ -1,7 +1,8 @@
 /** Requests to the gateway that served the page, typed by its openapi.json, with the session's cookie. */
 import createClient from 'openapi-fetch'
 import type { components, paths } from '../api-types.ts'
-import { inPageWords, TEXTS } from '../texts.ts'
+import { inPageWords } from '../parameter-labels.ts'
+import { TEXTS } from '../texts.ts'
 
 export type Schemas = components['schemas']
 

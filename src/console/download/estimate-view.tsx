@@ -2,8 +2,9 @@
 import { bytesText, countText, packetsText } from '../../shared/base/amounts.ts'
 import { Problem, type Schemas } from '../base/ask-gateway.ts'
 import type { Asked } from '../base/asked.ts'
+import { labelOf } from '../parameter-labels.ts'
 import { Failure } from '../parts/notice.tsx'
-import { labelOf, TEXTS } from '../texts.ts'
+import { TEXTS } from '../texts.ts'
 import { ExactCount } from './exact-count.tsx'
 import { MissingDevices } from './missing-devices.tsx'
 

@@ -2,7 +2,8 @@
 import { useRef } from 'preact/hooks'
 import type { Parameter } from '../../shared/query/query-parameters.ts'
 import type { Problem } from '../base/ask-gateway.ts'
-import { inPageWords, PARAMETER_LABELS, TEXTS } from '../texts.ts'
+import { inPageWords, PARAMETER_LABELS } from '../parameter-labels.ts'
+import { TEXTS } from '../texts.ts'
 import { placeOfMistake } from './mistake-place.ts'
 
 interface ParameterFieldProps {

@@ -6,11 +6,12 @@ import { answered, BASE, gateway, type Schemas } from '../base/ask-gateway.ts'
 import { useAction } from '../base/asked.ts'
 import { durationText, instantOfIso, instantText } from '../base/instants.ts'
 import { may } from '../base/session.ts'
+import { labelOf } from '../parameter-labels.ts'
 import { ConfirmButton } from '../parts/confirm-button.tsx'
 import { useSurroundings } from '../parts/context.ts'
 import { Value } from '../parts/copied.tsx'
 import { Failure } from '../parts/notice.tsx'
-import { labelOf, TEXTS } from '../texts.ts'
+import { TEXTS } from '../texts.ts'
 import { useEventSource } from './event-source.ts'
 
 type Export = Schemas['Export']

@@ -4,7 +4,7 @@
  */
 
 import { withDescription } from '../../shared/contract/description.ts'
-import { DEVICE_API, OPERATIONS } from '../../shared/contract/device-api.ts'
+import { DEVICE_API } from '../../shared/contract/device-api.ts'
 import { type Endpoint, withForms } from '../../shared/contract/endpoint.ts'
 import { EXPORT_API } from '../../shared/contract/export-api.ts'
 import {
@@ -19,6 +19,7 @@ import {
   readablePath,
   searchBelowDevice,
 } from '../../shared/contract/gateway-api.ts'
+import { OPERATIONS } from '../../shared/contract/operations-api.ts'
 import { SESSION_API } from '../../shared/contract/session-api.ts'
 import { TOKEN_API } from '../../shared/contract/token-api.ts'
 import { parseLegacyQuery } from '../../shared/query/legacy-query.ts'

@@ -17,6 +17,7 @@ import {
   type DownloadStep,
   isTimedByHardware,
   mergeStep,
+  partOfMerge,
   planDownload,
 } from '../../gateway/fleet/plan.ts'
 import type { BoundedQuery } from '../../gateway/fleet/within-bounds.ts'
@@ -70,15 +71,12 @@ export function spanPlan(
 ): DownloadPlan {
   // When files are being filled, times keep the resolution that was ordered.
   const isMerge = order.plan.devices.length > 1 && !isFill
-  const ofMerge = {
-    maxBytes: undefined,
-    maxPackets: undefined,
-    dedupNs: undefined,
-    dedupBy: 'payload',
-    timeResolution: 'nsec',
-  } as const
   const asked = isForeign(deviceKind) ? ({ format: 'pcap' } as const) : {}
-  return planDownload({ ...query, ...(isMerge ? ofMerge : {}), ...asked, compression: 'none' }, [device], 1)
+  return planDownload(
+    { ...(isMerge ? partOfMerge(query) : query), ...asked, compression: 'none' },
+    [device],
+    1,
+  )
 }
 
 /** The query of a window of the order. */

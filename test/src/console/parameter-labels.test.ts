@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { GROUPS } from '../../../src/console/download/parameter-groups.ts'
-import { inPageWords, PARAMETER_LABELS } from '../../../src/console/texts.ts'
+import { inPageWords, PARAMETER_LABELS } from '../../../src/console/parameter-labels.ts'
 
 test('each field of the builder has a label for people, and each label is used once', () => {
   const names = [...GROUPS.values()].flat().map(({ name }) => name)
