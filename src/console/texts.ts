@@ -212,7 +212,7 @@ export const TEXTS = {
     tooLongForLink:
       'The list of addresses is too long for a download by the browser: save it to a file, and use capfleet get --addresses <file>.',
     times: 'time formats',
-    timeHint: `A time as other programs write it: ${TIME_FORM_EXAMPLES}. Times without a zone are in the zone shown above; +10m counts from the begin.`,
+    timeHint: `Times as other programs write them: ${TIME_FORM_EXAMPLES}. Times without a zone are in the zone shown above; +10m counts from the start.`,
     dayIn: (zone: string) => `From midnight in ${zone}; a schedule counts the days from each run.`,
     devices: 'Devices',
     allDevices: 'All devices that you may read',

@@ -38,7 +38,7 @@ async function checkFiles(paths: readonly string[], signal: AbortSignal): Promis
     ...(cut.length === 0
       ? []
       : [
-          `${cut.join(', ')}: cut, because the block is missing that ends a pcapng file of capfleet; download it again`,
+          `${cut.join(', ')}: cut: the last block of a capfleet pcapng file is missing; download it again`,
         ]),
   ]
   if (problems.length === 0) return

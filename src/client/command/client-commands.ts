@@ -57,7 +57,7 @@ export const CLIENT_COMMANDS = {
     define: async () => (await import('./downloads/get-command.ts')).defineGet,
   },
   check: {
-    says: 'check that pcapng files of downloads are whole',
+    says: 'check that downloaded pcapng files are whole',
     define: async () => (await import('./check-command.ts')).defineCheck,
   },
   receipt: {

@@ -21,8 +21,8 @@ export function defineHealth(command: Command): void {
       `address of a gateway, worker or appliance; default: $CAPFLEET_HEALTH_URL, else the gateway you are logged in to, else ${DEFAULT_URL}`,
     )
     .option('--ca <file>', 'a CA certificate (PEM) to trust in addition to those of the system')
-    .option('--cert <file>', 'your own certificate (PEM), for a program that asks for one')
-    .option('--key <file>', 'the key of --cert (PEM)')
+    .option('--cert <file>', 'your own certificate (PEM), for a server that requires one')
+    .option('--key <file>', 'the private key of --cert (PEM)')
     .addOption(contextOption())
     .action((url: string | undefined, options: HealthOptions) =>
       runProgram(async (signal) => askHealth(await programOf(url, options), signal), {

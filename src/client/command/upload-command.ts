@@ -36,7 +36,7 @@ export function defineUpload(command: Command): void {
       runClient(
         async (signal) => {
           const device = flags.query(options)
-          if (device.length === 0) throw usageFailure('name the device that stores the file with --device')
+          if (device.length === 0) throw usageFailure('use --device to name the device that is to store the file')
           const name = options.name ?? captureNameOf(path)
           const client = await connect(options)
           await using input = await openInput(path)

@@ -80,7 +80,7 @@ function refuseOtherNames(values: Values): void {
   if (MADE.has(other))
     throw badParameter(
       other,
-      'is made from the alert; leave it out, or link to #/timeline to give it yourself',
+      'is computed from the alert; leave it out, or link to #/timeline to set it yourself',
     )
   throw badParameter(
     other,

@@ -23,7 +23,7 @@ export function selectDevices<Entry extends Selectable>(
   refuseLong(selection, param)
   const wanted = wordsOf(selection)
   if (wanted.length === 0)
-    throw badParameter(param, `is empty; name devices, ${param}=* for all of them, or remove it`)
+    throw badParameter(param, `is empty; list devices, use ${param}=* for all of them, or leave it out`)
   const named = new Map(fleet.map((device) => [device.name, device]))
   const chosen = new Set<Entry>()
   for (const word of wanted) {

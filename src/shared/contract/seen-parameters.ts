@@ -13,7 +13,7 @@ export const SEEN_PARAMETERS = {
     name: 'Address',
     says:
       'The addresses and networks to look for, at most 10,000, separated by commas, spaces or lines; # begins a comment. ' +
-      'The parameter may be repeated. Each entry is answered by itself. Only the outermost addresses of a packet count, also after one or two VLAN tags, and in ARP and RARP. ' +
+      'The parameter may be repeated. Each entry is answered separately. Only the outermost addresses of a packet count, also after one or two VLAN tags, and in ARP and RARP. ' +
       'Long lists go into the body of a POST request, as a form or as a plain text (text/plain).',
     type: addressQuestionsType(),
     required: true,

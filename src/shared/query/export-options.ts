@@ -21,7 +21,7 @@ export const EXPORT_PARAMETERS = {
   /** Length of the time range in a file. */
   partTimeNs: {
     name: 'PartTime',
-    says: 'Splits the export into files that cover this much time each, counted from its begin: 15m, 1h, 1d.',
+    says: 'Splits the export into files that cover this much time each, counted from its start: 15m, 1h, 1d.',
     type: durationType(1n, 366n * NS_PER_DAY),
     defaultSays: 'one file',
     example: '1h',
@@ -84,7 +84,7 @@ export const SCHEDULE_PARAMETERS = {
   /** What happens to runs that were due while no worker was running. */
   missed: {
     name: 'Missed',
-    says: 'How runs are handled that were due while no worker was running: makeup orders all of them, skip only the last one.',
+    says: 'How to handle runs that were due while no worker was running: makeup orders all of them, skip only the last one.',
     type: choiceType(['makeup', 'skip']),
     default: 'makeup',
   },

@@ -52,7 +52,7 @@ export function readFlow({ source, destination, protocol, sourcePort, destinatio
   if (from !== undefined && to !== undefined && from.bits !== to.bits)
     throw badParameter(
       destination.name,
-      `${quote(to.text)} and ${source.name} ${quote(from.text)} must be both IPv4 or both IPv6`,
+      `${quote(to.text)} and ${source.name} ${quote(from.text)} must both be IPv4 or both be IPv6`,
     )
   const number = readProtocol(protocol, known.bits)
   const hasPorts = number === undefined || WORDS_WITH_PORTS.has(number)

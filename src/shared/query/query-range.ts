@@ -27,7 +27,7 @@ const TIME_TEXTS = `A number in TSUnit, or a time as other programs write it: ${
 export const RANGE_PARAMETERS = {
   begin: {
     name: 'TSBegin',
-    says: `The begin of the range, inclusive. ${TIME_TEXTS}`,
+    says: `The start of the range, inclusive. ${TIME_TEXTS}`,
     type: TEXT,
     kinds: ['timerange'],
     example: '-15m',
@@ -56,7 +56,7 @@ export const RANGE_PARAMETERS = {
   },
   zone: {
     name: 'TSZone',
-    says: 'The time zone of times that name none, of dates, today and yesterday: an IANA name, or only its city, in upper or lower case.',
+    says: 'The time zone of times without one, of dates, and of today and yesterday: an IANA name, or only its city, in upper or lower case.',
     type: zoneType(),
     defaultSays:
       "the device's zone below /devices/{device} and on the device itself, otherwise the gateway's",
@@ -77,7 +77,7 @@ export const RANGE_PARAMETERS = {
   },
   start: {
     name: 'Start',
-    says: 'The begin of the part, inclusive, in epoch nanoseconds. A number that looks like another unit is rejected unless ULL follows it.',
+    says: 'The start of the part, inclusive, in epoch nanoseconds. A number that looks like another unit is rejected unless ULL follows it.',
     type: TEXT,
     kinds: ['splittime'],
     required: true,

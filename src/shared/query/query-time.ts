@@ -206,7 +206,7 @@ function parseRelative(text: string, context: TimeContext): QueryTime | undefine
   if (context.beginNs === undefined)
     throw bad(
       context,
-      `"${text}" counts from the begin of the range, which ${context.isEnd ? 'is not known here' : 'this is'}; ` +
+      `"${text}" counts from the start of the range, which ${context.isEnd ? 'is not known here' : 'this is'}; ` +
         `write now+${count}${suffix} for a time after now`,
     )
   return { ns: context.beginNs + lengthNs, unit: undefined, isLocal: false }

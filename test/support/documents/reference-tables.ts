@@ -83,9 +83,9 @@ export function parameterTables(): string {
   const downloads = endpoints.filter(isDownload)
   const ofDownloads = new Set(distinctRows(downloads).map(({ name, says }) => name + says))
   return [
-    'Of downloads and estimates; the last two of every path:',
+    'Parameters of downloads and estimates. The last two apply to every path:',
     parameterTable(distinctRows(downloads)),
-    'Of other paths, as the table of paths names them:',
+    'Parameters of other paths. The table of paths says which path has which:',
     parameterTable(distinctRows(endpoints).filter(({ name, says }) => !ofDownloads.has(name + says))),
   ].join('\n\n')
 }

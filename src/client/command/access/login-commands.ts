@@ -49,7 +49,7 @@ export function defineLogin(command: Command): void {
     .option('--name <context>', 'name of the context; default: the host of the address')
     .option('--ca <file>', 'a CA certificate (PEM) to trust in addition to those of the system')
     .option('--cert <file>', 'your own certificate (PEM), for a gateway that asks for one')
-    .option('--key <file>', 'the key of --cert (PEM)')
+    .option('--key <file>', 'the private key of --cert (PEM)')
     .action((url: string, options: LoginOptions) => runClient((signal) => login(url, options, signal)))
 }
 

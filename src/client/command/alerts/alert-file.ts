@@ -50,8 +50,8 @@ export class AlertFile {
       found.#take(line)
       if (found.#needed > options.alertsMax)
         throw usageFailure(
-          `${shownFile(file)} needs more than ${options.alertsMax} ${options.result}s (from line ${found.#lines}); ` +
-            'select fewer alerts, such as with grep or jq, or allow more with --alerts-max',
+          `${shownFile(file)} needs more than ${options.alertsMax} ${options.result}s (from line ${found.#lines} on); ` +
+            'select fewer alerts, for example with grep or jq, or allow more with --alerts-max',
         )
     }
     return found

@@ -124,7 +124,7 @@ test('what would have to be guessed is refused', () => {
     ['192.0.2.1:1 <- 203.0.113.9:2', /an arrow must point from the source/],
     ['src=192.0.2.1 src=203.0.113.9', /two addresses of the source/],
     ['tcp udp 192.0.2.1', /"udp" is not understood/],
-    ['192.0.2.1 -> 2001:db8::1', /must be both IPv4 or both IPv6/],
+    ['192.0.2.1 -> 2001:db8::1', /must both be IPv4 or both be IPv6/],
     ['192.0.2.300 tcp', /"192\.0\.2\.300" is no IPv4 or IPv6 address/],
     ['192.0.2.1:99999 tcp', /must be a port from 0 to 65535/],
     ['192.0.2.0/24 tcp', /"192\.0\.2\.0\/24" is not understood/],

@@ -230,11 +230,11 @@ test('a fraction is exact in each unit', () => {
   assert.equal(read('0.000000').ns, 0n)
 })
 
-test('"+10m" counts from the begin, also where "+" arrives as a space', () => {
+test('"+10m" counts from the start, also where "+" arrives as a space', () => {
   const end = { isEnd: true, beginNs: 1_763_600_000_000_000_007n } as const
   assert.equal(read('+10m', end).ns, 1_763_600_600_000_000_007n)
   assert.equal(read(' 10m', end).ns, 1_763_600_600_000_000_007n)
-  assert.throws(() => read('+10m'), /counts from the begin of the range, which this is; write now\+10m/)
+  assert.throws(() => read('+10m'), /counts from the start of the range, which this is; write now\+10m/)
 })
 
 test('a day begins where the zone has midnight, or the first time after it', () => {
