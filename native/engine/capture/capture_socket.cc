@@ -35,7 +35,7 @@ constexpr uint64_t kMaxRingBlocks = 4095;  // the kernel's sizes are 32 bit
 constexpr uint32_t kRingFrameBytes = 2048;
 /// How long the ring should last if the recorder stalls while few packets arrive. The kernel passes
 /// on a block that is not full after one to two retire times, so a few packets may occupy a whole
-/// block: the ring then fills at a rate of blocks, not bytes. The more blocks it has, the shorter
+/// block, and the ring fills although it holds few bytes. The more blocks it has, the shorter
 /// the retire time may be.
 constexpr uint64_t kRingLastsMs = 60'000;
 constexpr uint64_t kMinRetireMs = 20;
