@@ -1,6 +1,6 @@
 /**
- * TypeScript interface of the engine's compression of any byte stream. The bytes are compressed on the engine's
- * threads, in gzip members of 1 MiB or zstd frames of 8 MiB (zstd_ultra: 4 MiB), two at a time or more.
+ * TypeScript interface to the engine's compression of arbitrary byte streams. The engine's threads compress the bytes
+ * in gzip members of 1 MiB or zstd frames of 8 MiB (zstd_ultra: 4 MiB), by default at least two at a time.
  */
 import { COMPRESSION_LEVELS, type Compression } from './compression.ts'
 import { loadAddon } from './load-addon.ts'
@@ -65,8 +65,9 @@ export class Compressor implements Disposable {
   }
 
   /**
-   * The next part, or undefined at the end; valid until the second next() after it, even when closed. One call at a
-   * time. Rejects with store-unavailable if memory is short, with an AbortError once closed.
+   * Returns the next part, or undefined at the end. The part stays valid until the second next() after it, even after
+   * close(). Only one call at a time. Rejects with store-unavailable if memory is short, or with an AbortError once
+   * closed.
    */
   async next(): Promise<Buffer | undefined> {
     if (this.#isClosed) throw closed()

@@ -61,8 +61,8 @@ export interface DownloadOptions {
   /** Ranges of addresses from packAddressList(), of which a packet must bear one; absent = every packet. */
   readonly addresses?: Uint8Array | undefined
   /**
-   * Whether no block is skipped because of its sieve: the duration of the download must not reveal which addresses
-   * occur in packets that do not match `filter`.
+   * Whether to read even the blocks that could be skipped because of their sieves, so that the duration of the download
+   * does not reveal which addresses occur in packets that do not match `filter`.
    */
   readonly readsAllBlocks?: boolean | undefined
   /** A serialized Hyperscan database from the compile helper, searched in the captured bytes. */
@@ -93,8 +93,8 @@ export interface DownloadOptions {
   /** End after this many packets; at least 1. */
   readonly maxPackets?: bigint | undefined
   /**
-   * Start at this byte of the uncompressed body; default: 0, the start of the file header. A body that is no longer
-   * than this is empty.
+   * Start at this byte of the uncompressed body. Default: 0, the start of the file header. If the body is not longer
+   * than this, no bytes are returned.
    */
   readonly afterBytes?: bigint | undefined
   readonly timeResolution: 'nsec' | 'usec'
@@ -119,7 +119,7 @@ export interface PcapngParts {
   /** By time; descriptions and remarks together have at most 512 KiB. */
   readonly remarks: readonly PcapngRemark[]
   /**
-   * The whole file has at most this many bytes beside its packets, also with what the caller appends; counts for
+   * Maximum number of bytes of the whole file that are not packets, including what the caller appends. Counts towards
    * maxBytes.
    */
   readonly otherBytes: number

@@ -21,10 +21,11 @@ interface Step {
 }
 
 /**
- * A download that continues with packets as they are recorded (`Follow=1`): one engine download after another, each
- * from where the previous one ended up to what is flushed. Together they return what a later download of the same
- * range returns: every packet once, by time. It ends when everything before the end of the range is flushed, or no
- * capture is running that could add to it. Pulled like a Download, by a single caller.
+ * A download that continues with packets as they are recorded (`Follow=1`). It consists of consecutive engine
+ * downloads: each one begins where the previous one ended, and returns what has been flushed since. Together they
+ * return what a later download of the same range returns: every packet once, by time. It ends when everything before
+ * the end of the range is flushed, or when no running capture could add to it. Pulled like a Download, by a single
+ * caller.
  */
 export class FollowedDownload {
   readonly #parts: FollowParts

@@ -71,8 +71,8 @@ export class StreamLimit {
   }
 
   /**
-   * A slot until disposed; among the waiting users, the one with the fewest slots is next. Fails with
-   * download-slots-exhausted if none becomes free in time, or with the signal's reason.
+   * Waits for a slot, which is held until the result is disposed. Among the waiting users, the one with the fewest
+   * slots is next. Fails with download-slots-exhausted if no slot becomes free in time, or with the signal's reason.
    */
   async acquire(reader: Reader, request: SlotRequest): Promise<Disposable> {
     using place = new DisposableStack()

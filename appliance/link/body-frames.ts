@@ -1,7 +1,7 @@
 /**
- * A body of unknown length on the recorder's socket: frames of a length (4 bytes, little-endian) and that many bytes; a
- * frame of length 0 ends it. The end of the connection alone proves nothing: the kernel also ends that of a killed
- * process.
+ * A body of unknown length on the recorder's socket, as frames: a length (4 bytes, little-endian), followed by that
+ * many bytes. A frame of length 0 ends the body. The end of the connection does not show that the body is complete,
+ * because the kernel also closes the connections of a killed process.
  */
 import { CapfleetError } from '../../src/shared/base/error.ts'
 

@@ -123,9 +123,10 @@ export class CaptureControl implements AsyncDisposable {
   }
 
   /**
-   * Fails with capture-not-running, and with capture-scheduled unless `stopsScheduled`: the row is then skipped until
-   * its next start. Or fails like store and driver: the state is then "error". If a start had failed, the state
-   * becomes "idle" again.
+   * Stops the capture. If the schedule started it, this needs `stopsScheduled` (otherwise it fails with
+   * capture-scheduled), and the row is then skipped until its next start. If there is no capture, it fails with
+   * capture-not-running; if a start had failed, the state becomes "idle" again. Fails like store and driver: the state
+   * is then "error".
    */
   async stop(stopsScheduled: boolean, signal: AbortSignal): Promise<StoppedCapture> {
     using _turn = await this.#turn.acquire(signal)

@@ -2,8 +2,8 @@ import { opendir, rmdir, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 
 /**
- * Files and folders that belong to no capture: left by interrupted imports and removals. Removing them may take long;
- * disposing ends it between two files.
+ * Files and folders that belong to no capture, left by interrupted imports and removals. Removing them may take long;
+ * disposing this object stops the removal between two files.
  */
 export class Leftovers implements AsyncDisposable {
   readonly #end = new AbortController()

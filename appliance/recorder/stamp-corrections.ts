@@ -2,8 +2,8 @@
 import type { Correction, Stretch } from '../store/clock-record.ts'
 
 /**
- * Beyond this number the two oldest are merged into one that covers both: a packet may then appear younger than it is,
- * never older.
+ * Maximum number of corrections. Beyond it, the two oldest are merged into one that covers both. A packet may then
+ * appear younger than it is, but never older.
  */
 const CORRECTIONS_MAX = 100
 /** Ages are counted in hours at least. */

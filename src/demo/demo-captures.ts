@@ -82,8 +82,8 @@ export interface LoadedFiles {
 }
 
 /**
- * The user's files, distributed over the devices, each a capture named after its file. A bad file does not affect the
- * others. Fails with bad-capture-file if no packet could be imported.
+ * Imports the user's files, distributed over the devices; each file becomes a capture named after it. A bad file does
+ * not affect the others. Fails with bad-capture-file if no packet could be imported.
  */
 export async function loadImportedFiles(
   devices: readonly DemoDevice[],

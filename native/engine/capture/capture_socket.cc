@@ -33,9 +33,10 @@ constexpr uint64_t kMinRingBlocks = 2;
 constexpr uint64_t kMaxRingBlocks = 4095;  // the kernel's sizes are 32 bit
 /// TPACKET_V3 packs packets densely; the kernel only requires that this divides the block size.
 constexpr uint32_t kRingFrameBytes = 2048;
-/// The kernel passes on a block that is not full after one to two retire times. A few packets then
-/// occupy a whole block each time: if the recorder stalls, a ring of many blocks fills up as soon
-/// as a small one.
+/// How long the ring should last if the recorder stalls while few packets arrive. The kernel passes
+/// on a block that is not full after one to two retire times, so a few packets may occupy a whole
+/// block, and the ring fills although it holds few bytes. The more blocks it has, the shorter
+/// the retire time may be.
 constexpr uint64_t kRingLastsMs = 60'000;
 constexpr uint64_t kMinRetireMs = 20;
 constexpr uint64_t kMaxRetireMs = 100;

@@ -33,8 +33,8 @@ struct ThreadCounts {
   bool hasNicTimestamps = false;
 };
 
-/// The thread's target state. Recording numbers ascend; with each new one its packets go to new
-/// blocks.
+/// The thread's target state. Recording numbers ascend. When the number changes, packets go to new
+/// blocks, so that no block contains packets of two recordings.
 struct CaptureGoal {
   uint32_t recording = 0;
   bool isCapturing = false;

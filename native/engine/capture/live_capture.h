@@ -79,8 +79,8 @@ class LiveCapture {
   /// Packets go to another folder from one block on. Calls back when earlier ones are safe, with
   /// the segments that have ended since start() or the previous roll and were not taken.
   void roll(const std::string& folder, OnEnded onEnded);
-  /// Calls back in the same way when everything that arrived before is safe, or was given up
-  /// because the disk failed for 5 s.
+  /// Ends the capture. Calls back as roll() does, when everything that arrived before is safe, or
+  /// was given up because the disk failed for 5 s.
   void stop(OnEnded onEnded);
 
   LiveCounts counts() const;

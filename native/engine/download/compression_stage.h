@@ -40,8 +40,8 @@ class CompressionStage : public std::enable_shared_from_this<CompressionStage> {
     std::function<void()> onChange;        ///< called without a lock after each group
   };
 
-  /// The number of compressed slabs, including those held by the consumer, is what the concurrent
-  /// groups may need plus two.
+  /// The number of compressed slabs is limited to what the concurrent groups may need, plus
+  /// kHeldParts for those that the consumer holds.
   CompressionStage(Compression compression, GroupLimits limits, WorkerPool::Queue queue,
                    std::shared_ptr<BufferPool> pool, Callbacks callbacks);
 

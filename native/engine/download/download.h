@@ -34,8 +34,8 @@ struct DownloadOptions {
   std::vector<FrameCondition> frameFilter;  ///< all must hold
   std::optional<BpfProgram> filter;
   bool filterDecap = false;  ///< `filter` sees the innermost frame
-  /// No block is skipped because of its sieve: the duration of the download must not reveal which
-  /// addresses occur in packets that do not match `filter`.
+  /// Reads even the blocks that could be skipped because of their sieves, so that the duration of
+  /// the download does not reveal which addresses occur in packets that do not match `filter`.
   bool readsAllBlocks = false;
   std::shared_ptr<const AddressSet> addresses;  ///< null: every packet passes
   std::shared_ptr<const RegexMatcher> regex;    ///< null: every packet passes
@@ -66,8 +66,8 @@ struct DownloadOptions {
 
 struct DownloadTotals {
   uint64_t packets = 0;  ///< handed out, or left out by `afterBytes`
-  /// Size of these packets as PCAP records, or pcapng blocks with what was inserted, before
-  /// compression.
+  /// Size of `packets` before compression: as PCAP records, or as pcapng blocks including
+  /// what was inserted.
   uint64_t bytes = 0;
   uint64_t skippedPackets =
       0;  ///< those of `packets` wholly before `afterBytes`, thus not delivered

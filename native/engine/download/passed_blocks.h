@@ -1,5 +1,5 @@
-// The blocks that a download skips unread, because their sieves say that none of their packets
-// match the filter.
+// The blocks that a download skips without reading them, because their sieves rule out that any of
+// their packets matches the filter.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Makes the packet blocks of a download a pcapng file: describes interfaces before their first
+// Turns the packet blocks of a download into a pcapng file: describes interfaces before their first
 // packet, and adds remarks to packets.
 #pragma once
 

@@ -11,9 +11,9 @@ namespace {
 
 /// After this much a scan yields the thread.
 constexpr uint64_t kPauseBytes = uint64_t{4} << 20;
-/// With more concurrent inputs their files are opened for each block: a process may be limited to
-/// 1,024 open files, and each of a device's four downloads scans two slices with many inputs at a
-/// time.
+/// A scan with more concurrent inputs than this opens their files again for each block. A process
+/// may be limited to 1,024 open files, and each of a device's four downloads scans two slices at a
+/// time, with many inputs each.
 constexpr size_t kMostOpenFiles = 64;
 
 /// How many bytes of its block, including tables, an input may hold. A block is checked as a whole,

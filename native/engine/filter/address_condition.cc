@@ -1,6 +1,6 @@
-// Executes the program abstractly, for all packets at once: for each instruction, what all packets
-// that reach it have in common. Jumps only go forward, so one pass in program order processes each
-// instruction after all of its predecessors.
+// Abstract interpretation of the program: computes for each instruction what all packets that reach
+// it have in common. Jumps only go forward, so one pass in program order processes each instruction
+// after all of its predecessors.
 #include "filter/address_condition.h"
 
 #include <algorithm>

@@ -30,7 +30,8 @@ inline UntaggedPayload untagged(uint16_t etherType, std::span<const uint8_t> pay
 }
 
 /// Calls `visit` with each address that was captured completely, as uint32_t or Ipv6Address, until
-/// it returns true; returns whether it did. None in packets of a link type without linkHeaderOf().
+/// it returns true; returns whether it did. Finds none in packets of a link type for which
+/// linkHeaderOf() returns nothing.
 template <typename Visit>
 bool findAddress(const PacketView& packet, Visit visit) {
   const auto findIn = [&](UntaggedPayload found) {

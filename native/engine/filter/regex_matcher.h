@@ -38,7 +38,7 @@ class RegexMatcher {
   /// Fails with kBadRegex if there is no memory for it.
   Result<RegexScratch> makeScratch() const;
 
-  /// Whether the pattern matches anywhere in `captured`; a pattern that matches the empty text
+  /// Whether the pattern matches anywhere in `captured`. A pattern that matches the empty string
   /// matches every packet.
   bool matches(std::span<const uint8_t> captured, RegexScratch& scratch) const;
 

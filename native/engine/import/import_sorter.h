@@ -24,10 +24,10 @@ struct ImportSorterOptions {
   uint64_t sortBytes = 0;  ///< for waiting packets; one packet is held even if larger
 };
 
-/// Packets wait in memory; when it is full the oldest three quarters of each port are written and
-/// the newest stay, so that disorder over a short distance never reaches the disk. Packets that are
-/// too late for that begin a new run (PortRuns). Stable: ties keep the order of add(). Not
-/// thread-safe. Every failure is final.
+/// Buffers packets in memory. When the buffer is full, the oldest three quarters of each port are
+/// written and the newest stay, so that packets slightly out of order are sorted before they reach
+/// the disk. Packets that are too late for that start a new run (PortRuns). Stable: ties keep the
+/// order of add(). Not thread-safe. Every failure is final.
 class ImportSorter {
  public:
   explicit ImportSorter(ImportSorterOptions options);

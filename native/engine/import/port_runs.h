@@ -18,8 +18,9 @@ struct PortRunsOptions {
   std::string scratchDirectory;  ///< made when the first run does not reach; removed at the end
 };
 
-/// The first run is written to the final place of the stream, so that sorted input is written once.
-/// Not thread-safe. Every failure is final.
+/// Collects the packets of one port in sorted runs, and merges these at the end. The first run is
+/// written directly to the stream's final place, so that sorted input is written only once. Not
+/// thread-safe. Every failure is final.
 class PortRuns {
  public:
   explicit PortRuns(PortRunsOptions options) : options_(std::move(options)) {}

@@ -42,8 +42,8 @@ class DuplicateWindow {
 
   explicit DuplicateWindow(const DuplicateOptions& options);
 
-  /// The number of the packet that this one is a copy of, counted by add() from 1 on; 0 if it is no
-  /// copy. Hashes the packet; add() then refers to the same one.
+  /// The number of the packet that this one is a copy of, or 0 if it is not a copy. Packets are
+  /// numbered by add(), starting at 1. Hashes the packet; the next add() refers to this packet.
   uint64_t originalOf(const Packet& packet);
   /// Records that the packet passed to originalOf() is being output. REQUIRES: that was 0.
   void add(const Packet& packet);

@@ -14,9 +14,9 @@ interface Playing {
 }
 
 /**
- * Plays flows against one clock: yields all their packets in time order. `flows` must be in order of their beginning
- * and the packets of a flow in time order. Only holds flows that have begun and not ended. For equal timestamps, the
- * flow that started first goes first.
+ * Plays flows against one clock: yields all their packets in time order. `flows` must be sorted by start time, and the
+ * packets of each flow by time. Holds only the flows that have started and not ended. For equal timestamps, the flow
+ * that started first goes first.
  */
 export function* playFlows(flows: Iterator<Flow>): Generator<PlayedPacket, void> {
   const heap: Playing[] = []

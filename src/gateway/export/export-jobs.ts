@@ -81,9 +81,9 @@ export class ExportJobs implements AsyncDisposable {
   }
 
   /**
-   * Queues an export; harmless if it is queued already. `turn` is the number of exports of its user that were waiting
-   * before it: every user's first comes before every user's second, so that nobody waits for all of another user's
-   * hundred.
+   * Queues an export. Does nothing if it is queued already. `turn` is its position among the unfinished exports of its
+   * user, starting at 1, and becomes its priority: the first export of every user runs before the second of any user,
+   * so a user who orders a hundred exports does not hold up the others.
    */
   async start({ id }: Pick<ExportOrder, 'id'>, turn: number): Promise<void> {
     const options = { ...jobOptions(turn), jobId: id }

@@ -76,8 +76,8 @@ export class ReceiptStore implements AsyncDisposable {
   }
 
   /**
-   * Keeps the receipt of a running download up to date, visible to other gateways from shortly after its beginning,
-   * until save() is called with its end.
+   * Keeps the receipt of a running download up to date until save() stores the final one. Other gateways see it shortly
+   * after the download has begun.
    */
   watch(id: string, source: ReceiptSource): void {
     this.#running.set(id, source)

@@ -16,9 +16,9 @@ export interface SlowClientOptions {
 }
 
 /**
- * Detects a client that reads slowly while others wait for what it occupies: one that in a whole period read neither 1
- * MiB nor everything that was available at its start. So a client that keeps up with a body that arrives slowly is
- * never slow. Watches until disposed.
+ * Detects a client that reads slowly while others wait for what it occupies: one that in a whole period read neither
+ * 1 MiB nor everything that was available at the start of the period. A client that keeps up with a body that arrives
+ * slowly is therefore never treated as slow. Watches until disposed.
  */
 export function watchSlowClient(options: SlowClientOptions): Disposable {
   const { res, turnMs, writtenBytes, isWanted, onSlow } = options

@@ -65,8 +65,8 @@ export interface DeviceVersion {
 }
 
 /**
- * Requests the version, as a sign of life. A third-party device that has none is alive too if it answers another
- * question of the API. Fails like DeviceClient.getText, or with device-protocol if the peer is not an appliance.
+ * Requests the version, as a sign of life. A third-party device without a version also counts as alive if it answers
+ * another request of the API. Fails like DeviceClient.getText, or with device-protocol if the peer is not an appliance.
  */
 export async function probeVersion(client: DeviceClient, limit: TimeLimit): Promise<DeviceVersion> {
   const { name } = client.device
