@@ -14,22 +14,16 @@ import { ExportWorld, type ShownExport, WHOLE_RANGE } from '../../support/export
 import { startTempWorker } from '../../support/processes/temp-worker.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 
-const CAPTURE_BYTES = 1_500_000
-/** Of each device there are several. */
-const SPAN_BYTES = 524_288
+const CAPTURE_BYTES = 4_000_000
 /** Of each device: less than a span. */
-const HELD_AFTER_BYTES = 400_000
+const HELD_AFTER_BYTES = 500_000
 
 describe('a full disk', () => {
   test('pauses an export, which continues when there is room', async (t) => {
-    const disk = await mountSmallDisk(4_000_000)
+    const disk = await mountSmallDisk(8_000_000)
     if (typeof disk === 'string') return t.skip(disk)
     await using _disk = disk
-    await using world = await ExportWorld.create({
-      captureBytes: CAPTURE_BYTES,
-      spanBytes: SPAN_BYTES,
-      folder: disk.path,
-    })
+    await using world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES, folder: disk.path })
     await using _worker = await startTempWorker(world.gateway)
     const id = await world.ordered(WHOLE_RANGE)
     const paused = await world.until(id, ({ state }) => state === 'paused')
@@ -47,11 +41,7 @@ describe('a full disk', () => {
     const disk = await mountSmallDisk(60_000_000)
     if (typeof disk === 'string') return t.skip(disk)
     await using _disk = disk
-    await using world = await ExportWorld.create({
-      captureBytes: CAPTURE_BYTES,
-      spanBytes: SPAN_BYTES,
-      folder: disk.path,
-    })
+    await using world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES, folder: disk.path })
     await using _worker = await startTempWorker(world.gateway)
     world.hold(HELD_AFTER_BYTES)
     const id = await world.ordered(WHOLE_RANGE)
@@ -72,7 +62,7 @@ describe('a full disk', () => {
 
 describe('a worker', () => {
   test('that crashes on an export runs it alone, where it is parked, and others end meanwhile', async (t) => {
-    await using world = await ExportWorld.create({ captureBytes: 300_000, spanBytes: 200_000 })
+    await using world = await ExportWorld.create({ captureBytes: 1_500_000 })
     await using folder = await tempFolder()
     const fault = {
       kind: 'poison',
@@ -98,7 +88,7 @@ describe('a worker', () => {
 
 describe('a writer that no one saw stop', () => {
   test('keeps its file for itself, also when the next writer finds nothing to write', async () => {
-    await using world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES, spanBytes: SPAN_BYTES })
+    await using world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES })
     await using folder = await tempFolder()
     const direct = sha256(await world.directRange(WHOLE_RANGE))
     const id = await world.ordered(WHOLE_RANGE)
@@ -138,7 +128,7 @@ describe('a writer that no one saw stop', () => {
 
 describe('Redis that was set back', () => {
   test('to a file that has been replaced since restarts the export', async () => {
-    await using world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES, spanBytes: SPAN_BYTES })
+    await using world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES })
     await using folder = await tempFolder()
     const direct = sha256(await world.directRange(WHOLE_RANGE))
     const id = await world.ordered(WHOLE_RANGE)
