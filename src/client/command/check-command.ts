@@ -37,9 +37,7 @@ async function checkFiles(paths: readonly string[], signal: AbortSignal): Promis
     ...damaged,
     ...(cut.length === 0
       ? []
-      : [
-          `${cut.join(', ')}: cut: the last block of a capfleet pcapng file is missing; download it again`,
-        ]),
+      : [`${cut.join(', ')}: cut: the last block of a capfleet pcapng file is missing; download it again`]),
   ]
   if (problems.length === 0) return
   const code = damaged.length > 0 ? 'file-damaged' : 'file-cut'

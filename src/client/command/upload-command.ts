@@ -36,7 +36,8 @@ export function defineUpload(command: Command): void {
       runClient(
         async (signal) => {
           const device = flags.query(options)
-          if (device.length === 0) throw usageFailure('use --device to name the device that is to store the file')
+          if (device.length === 0)
+            throw usageFailure('use --device to name the device that is to store the file')
           const name = options.name ?? captureNameOf(path)
           const client = await connect(options)
           await using input = await openInput(path)

@@ -85,7 +85,10 @@ function refuseWithHoles({ id, status, error, resume, devices }: StoredReceipt):
     lacking.length === 0
       ? 'may have continued without a device'
       : `continued without packets of ${listText(lacking)}`
-  throw badParameter('Resume', `names request ${id}, which ${what} (OnError=partial), so it cannot be resumed; request it again`)
+  throw badParameter(
+    'Resume',
+    `names request ${id}, which ${what} (OnError=partial), so it cannot be resumed; request it again`,
+  )
 }
 
 /** The options of the first request that affect the body; the others are taken from the new one. */

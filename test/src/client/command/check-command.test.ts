@@ -50,7 +50,7 @@ describe('capfleet check', () => {
     assert.equal(status, 7)
     assert.equal(stdout.toString(), `${whole}: whole; 2 packets, complete\n`)
     for (const path of paths) assert.ok(stderr.includes(path), stderr)
-    assert.match(stderr, /: cut, because the block is missing .* download it again/)
+    assert.match(stderr, /: cut: the last block of .* is missing; download it again/)
   })
 
   test('names the place where a file is damaged, and what is no pcapng', async () => {
@@ -77,7 +77,7 @@ describe('capfleet check', () => {
     ])
     assert.equal(status, 7)
     assert.equal(stdout.toString(), `${whole}: whole; 2 packets, complete\n`)
-    assert.match(stderr, /a\.pcap is not a pcapng file.*; .*empty\.pcapng: cut, .*\[file-damaged\]/)
+    assert.match(stderr, /a\.pcap is not a pcapng file.*; .*empty\.pcapng: cut: .*\[file-damaged\]/)
   })
 
   test('shows what a terminal would execute', async () => {

@@ -81,8 +81,8 @@ test('a link with a mistake stays, and the mistake has its name', () => {
     ['#/pivot?src=192.0.2.1&at=now&proto=https', /^proto "https" is no known protocol/],
     ['#/pivot?src=192.0.2.1&at=now&sport=x', /^sport must be a port/],
     ['#/pivot?src=192.0.2.1&at=now&after=5min', /^after must be a number with a unit/],
-    ['#/pivot?src=192.0.2.1&at=now&FilterBPF=udp', /^FilterBPF is made from the alert/],
-    ['#/pivot?src=192.0.2.1&at=now&TSBegin=now', /^TSBegin is made from the alert/],
+    ['#/pivot?src=192.0.2.1&at=now&FilterBPF=udp', /^FilterBPF is computed from the alert/],
+    ['#/pivot?src=192.0.2.1&at=now&TSBegin=now', /^TSBegin is computed from the alert/],
     ['#/pivot?src=192.0.2.1&at=now&port=80', /^port is unknown; a link from an alert has src, dst/],
   ] as const)
     assert.match(mistake(hash), said)

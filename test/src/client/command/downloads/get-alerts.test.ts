@@ -400,7 +400,7 @@ describe('capfleet get --alert', () => {
   test('refuses what cannot be meant before it downloads anything', async () => {
     const many = Array.from({ length: 101 }, (_, index) => alert({ src_port: index + 1 })).join('')
     for (const [args, said, input = ''] of [
-      [['--alert', '-'], /more than 100 downloads \(from line 101\).*--alerts-max/, many],
+      [['--alert', '-'], /more than 100 downloads \(from line 101 on\).*--alerts-max/, many],
       [['--alert', '-'], /standard input has no alert with an address and a time/],
       [['--alert', 'missing.json'], /--alert: the file missing\.json does not exist/],
       [['--alert', '.'], /--alert: \. is a folder/],
