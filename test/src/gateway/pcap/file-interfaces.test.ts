@@ -6,6 +6,7 @@ import {
   IN_NANOSECONDS,
   interfaceDescription,
   interfaceStatistics,
+  optionBytes,
   PcapngOption,
   textOption,
 } from '../../../../src/shared/pcap/pcapng-blocks.ts'
@@ -44,4 +45,23 @@ test('a name whose bytes are no text is refused before it is too long for a bloc
     IN_NANOSECONDS,
   ])
   assert.throws(() => blocks.interface(described), /an interface is described by \d{5} bytes/)
+})
+
+test('what an earlier merge said of copies is not kept, because another packet may be kept now', (t) => {
+  const interfaces = open()
+  const remarked = t.mock.method(interfaces.merged, 'remark')
+  const named = interfaceDescription(ETHERNET, [
+    textOption(PcapngOption.interfaceName, 'd:cap0'),
+    IN_NANOSECONDS,
+  ])
+  const gap = textOption(PcapngOption.comment, 'capfleet gap: an hour')
+  const copies = textOption(PcapngOption.comment, 'capfleet copies: 1 d:cap0')
+  const file = interfaces.blocksOfFile()
+  const tag = file.interface(named)
+  file.remark({ tag, ns: 5n }, optionBytes([gap, copies]))
+  file.remark({ tag, ns: 6n }, optionBytes([copies]))
+  assert.deepEqual(
+    remarked.mock.calls.map(({ arguments: [id, ns, options] }) => [id, ns, options]),
+    [[tag, 5n, optionBytes([gap])]],
+  )
 })
