@@ -9,8 +9,8 @@ export interface SensorOptions<Value> {
 const PERIODS_KEPT = 3
 
 /**
- * A value that is read periodically in the background, so that nobody waits for it. A sensor that fails or hangs has
- * no value, and does not affect others. The first reading begins at once. Owned by its creator; ends when disposed.
+ * A value that is read periodically in the background, so that nobody waits for it. A sensor that fails has no value,
+ * one that hangs has none once its last reading is too old, and neither affects others. The first reading begins at once. Owned by its creator; ends when disposed.
  */
 export class BackgroundSensor<Value> implements Disposable {
   readonly #options: SensorOptions<Value>
@@ -62,7 +62,8 @@ export class BackgroundSensor<Value> implements Disposable {
       this.#value = await read(stop.signal)
       this.#readAtMs = performance.now()
     } catch {
-      this.#value = undefined
+      // A reading that is late says nothing of the sensor: the one before stays until it is too old.
+      if (!stop.signal.aborted) this.#value = undefined
     } finally {
       clearTimeout(timer)
     }

@@ -48,6 +48,23 @@ test('a hanging sensor is awaited no longer than its limit, asked once, and stop
   assert.deepEqual([sensor.value, asked], [undefined, 1])
 })
 
+test('a reading that is late leaves the one before', async () => {
+  let isLate = false
+  const aborted = Promise.withResolvers<void>()
+  const read = async (signal: AbortSignal): Promise<number> => {
+    if (!isLate) return 7
+    signal.addEventListener('abort', () => aborted.resolve())
+    await aborted.promise
+    throw signal.reason
+  }
+  using sensor = new BackgroundSensor({ everyMs: 60_000, limitMs: 20, read })
+  await sensor.refresh()
+  isLate = true
+  await sensor.refresh()
+  await aborted.promise
+  assert.equal(sensor.value, 7)
+})
+
 test('a reading that is too old counts as none', async () => {
   let hangs = false
   const read = (): Promise<number> => (hangs ? new Promise(() => undefined) : Promise.resolve(7))
