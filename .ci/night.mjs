@@ -28,9 +28,11 @@ const COUNTED = [
   'test/appliance/recorder/segment-log-writer.test.ts',
   'test/appliance/recorder/upgrade.test.ts',
   'test/appliance/store/capture-catalogue.test.ts',
+  'test/e2e/access/access-matrix.test.ts',
   'test/e2e/access/audit.test.ts',
   'test/e2e/access/forced-filter.test.ts',
   'test/e2e/access/hostile-queries.test.ts',
+  'test/e2e/console-dissector.test.ts',
   'test/e2e/console.test.ts',
   'test/e2e/contract.test.ts',
   'test/e2e/exports/export-failures.test.ts',
@@ -47,6 +49,7 @@ const COUNTED = [
   'test/e2e/hostile/slow-filters.test.ts',
   'test/e2e/packets/fleet-merge.test.ts',
   'test/e2e/packets/imported-pcapngs.test.ts',
+  'test/e2e/packets/import-room.test.ts',
   'test/e2e/packets/pcapng-fleet.test.ts',
   'test/e2e/packets/reference-download.test.ts',
   'test/helm/chart.test.ts',
@@ -63,6 +66,7 @@ const COUNTED = [
   'test/src/gateway/routes/fleet/large-fleet.test.ts',
   'test/src/gateway/serve/download-audit.test.ts',
   'test/src/gateway/serve/resume-pcapng.test.ts',
+  'test/src/start-and-end.test.ts',
 ]
 
 const runs = [

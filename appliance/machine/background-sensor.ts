@@ -9,8 +9,9 @@ export interface SensorOptions<Value> {
 const PERIODS_KEPT = 3
 
 /**
- * A value that is read periodically in the background, so that nobody waits for it. A sensor that fails has no value,
- * one that hangs has none once its last reading is too old, and neither affects others. The first reading begins at once. Owned by its creator; ends when disposed.
+ * A value that is read periodically in the background, so that no caller waits for it. A sensor that fails has no
+ * value, one that hangs has none once its last reading is too old, and neither affects others. The first reading begins
+ * at once. Owned by its creator; ends when disposed.
  */
 export class BackgroundSensor<Value> implements Disposable {
   readonly #options: SensorOptions<Value>

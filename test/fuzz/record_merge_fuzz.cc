@@ -1,6 +1,7 @@
 // Property: arbitrary bytes as streams in arbitrary pieces are merged without reading freed bytes.
 // The output consists of whole records in the order of (running maximum, input, arrival), all of
-// them unless an option leaves some out, and figures and dropped counts account for every byte.
+// them unless an option leaves some out, and figures and dropped counts account for every byte. The
+// same merge in pcapng, with what is said of copies, is read back as the same records.
 //
 // Input: 1 byte streams, resolution and byte order, 1 byte which options, 4 bytes alignment, 2
 // bytes longest span, 1 byte most packets, 2 bytes most bytes, 2 bytes time of duplicates, 1 byte
@@ -8,10 +9,14 @@
 // length, bytes.
 #include <algorithm>
 #include <deque>
+#include <initializer_list>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "fuzz_input.h"
+#include "merge/merged_interfaces.h"
+#include "merge/pcapng_records.h"
 #include "merge/record_merge.h"
 #include "os/byte_order.h"
 
@@ -22,6 +27,9 @@ using capfleet::kNanosPerSecond;
 using capfleet::kRecordHeaderBytes;
 using capfleet::loadBe32;
 using capfleet::loadLe32;
+using capfleet::MergedInterfaces;
+using capfleet::PcapngOutput;
+using capfleet::PcapngRecords;
 using capfleet::RecordInput;
 using capfleet::RecordInputOptions;
 using capfleet::RecordMerge;
@@ -193,6 +201,83 @@ Bytes mergedOf(const Case& given, size_t outputBytes) {
   return merged;
 }
 
+/// A section, or an interface of link type Ethernet, without options.
+Bytes plainBlock(uint32_t type, std::initializer_list<uint32_t> words) {
+  const auto bytes = static_cast<uint32_t>(4 * words.size() + 12);
+  Bytes block(bytes);
+  uint8_t* to = block.data();
+  const auto put = [&](uint32_t word) {
+    storeLe32(to, word);
+    to += 4;
+  };
+  put(type);
+  put(bytes);
+  for (const uint32_t word : words) put(word);
+  put(bytes);
+  return block;
+}
+
+/// The same merge in pcapng, each stream with an interface of its own.
+Bytes mergedInBlocks(Case given, size_t outputBytes) {
+  MergedInterfaces interfaces;
+  PcapngOutput pcapng{&interfaces, {}, 0};
+  for (size_t i = 0; i < given.streams.size(); i++) {
+    const std::string name(i == 1 ? 100 : 1, 'n');
+    pcapng.ofInputs.emplace_back(
+        interfaces.add(name, given.options.linkTypeWord, plainBlock(1, {1, 0})));
+  }
+  given.options.pcapng = pcapng;
+  std::deque<Stream> streams;
+  std::vector<RecordInput*> inputs;
+  for (const auto& pieces : given.streams) {
+    streams.emplace_back(pieces, given.inputs).fill();
+    inputs.push_back(&streams.back().input());
+  }
+  RecordMerge merge(inputs, given.options);
+  const auto output = std::make_unique<uint8_t[]>(outputBytes);
+  Bytes merged;
+  for (auto state = RecordMerge::State::kReady; state != RecordMerge::State::kEnd;) {
+    size_t written = 0;
+    while ((state = merge.advance({output.get(), outputBytes}, written)) ==
+           RecordMerge::State::kDry) {
+      streams[merge.dryInput()].fill();
+      merge.refilled();
+    }
+    require(state == RecordMerge::State::kEnd || written > 0);
+    merged.insert(merged.end(), output.get(), output.get() + written);
+  }
+  return merged;
+}
+
+/// The records of the blocks, without tags. All blocks must be whole.
+Bytes recordsIn(const Bytes& blocks) {
+  Bytes stream = plainBlock(0x0a0d0d0a, {0x1a2b3c4d, 1, UINT32_MAX, UINT32_MAX});
+  stream.insert(stream.end(), blocks.begin(), blocks.end());
+  PcapngRecords records;
+  records.show(stream);
+  Bytes found;
+  for (;;) {
+    const auto state = records.advance();
+    require(state != PcapngRecords::State::kBroken);
+    if (state == PcapngRecords::State::kDry) break;
+    if (state == PcapngRecords::State::kInterface) records.addInterface(0);
+    if (state != PcapngRecords::State::kRecords) continue;
+    for (auto rest = records.records(); !rest.empty();) {
+      const uint32_t tagged = loadLe32(&rest[8]);
+      const size_t bytes = kRecordHeaderBytes + tagged;
+      const size_t at = found.size();
+      found.insert(found.end(), rest.begin(), rest.begin() + kRecordHeaderBytes);
+      storeLe32(&found[at + 8], tagged - capfleet::kInterfaceTagBytes);
+      found.insert(found.end(), rest.begin() + kRecordHeaderBytes + capfleet::kInterfaceTagBytes,
+                   rest.begin() + static_cast<ptrdiff_t>(bytes));
+      if (bytes == rest.size()) break;
+      rest = rest.subspan(bytes + capfleet::betweenTaggedRecords(static_cast<uint32_t>(bytes)));
+    }
+  }
+  require(records.isBetweenBlocks());
+  return found;
+}
+
 void slice(Bytes& record, uint32_t sliceBytes) {
   if (record.size() <= kRecordHeaderBytes + sliceBytes) return;
   record.resize(kRecordHeaderBytes + sliceBytes);
@@ -229,5 +314,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const Bytes merged = mergedOf(given, longest + given.moreRoom);
   checkOrder(merged, all, given.options.dedup.has_value());
   require(given.leavesSomethingOut() || merged.size() == bytes);
+  // Other times have several forms in a PCAP, and a limit of bytes leaves less room for blocks.
+  const bool isExact = std::ranges::all_of(
+      all, [](const Record& one) { return loadLe32(&one.bytes[4]) < kNanosPerSecond; });
+  if (!isExact || given.options.maxBytes) return 0;
+  constexpr size_t kOtherBytes = 8192;
+  require(recordsIn(mergedInBlocks(given, longest + kOtherBytes + given.moreRoom)) == merged);
   return 0;
 }

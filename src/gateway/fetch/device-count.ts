@@ -1,5 +1,4 @@
 /** A count of what a download of one device delivers, made by the device under one of its streams. */
-
 import { CapfleetError } from '../../shared/base/error.ts'
 import { INTEGER_MAX } from '../../shared/query/parameter-types.ts'
 import { deviceBrokeOff } from '../device/device-failure.ts'
@@ -44,8 +43,8 @@ export interface CountedDamage {
 }
 
 /**
- * The damage that a download of the device, as part of a merge, meets in the range. The device reads it again, under a lease
- * that the caller has. Fails like openDeviceCount().
+ * The damage that a download of the device, as part of a merge, meets in the range. The device reads it again, under
+ * a lease that the caller has. Fails like openDeviceCount().
  */
 export async function countDamage(
   member: FleetMember,

@@ -95,7 +95,7 @@ export class LineAnswer<Line> implements LineSource<Line> {
     parts: LineParts,
     request: LineRequest,
   ): Promise<LineAnswer<Line>> {
-    return await explained(member, question, request, () =>
+    return await withOwnError(member, question, request, () =>
       (question.readsPackets ? openLeased : openInTurn)(member, question, parts, request),
     )
   }
@@ -108,7 +108,7 @@ export class LineAnswer<Line> implements LineSource<Line> {
   ): Promise<LineAnswer<Line>> {
     const answerLimit = () => AbortSignal.timeout(ANSWER_MAX_MS)
     const open = () => openStream(member, question, { ...request, answerLimit })
-    return await explained(member, question, request, async () => {
+    return await withOwnError(member, question, request, async () => {
       const stream = await member.breaker.run(open)
       return new LineAnswer(member.device, { question, request }, stream)
     })
@@ -192,7 +192,8 @@ const LINE_MAX = 65_536
 /** Parts of answers whose lines are read in one turn of the event loop. */
 const READING = new FairLimit({ places: 1 })
 
-async function explained<Line>(
+/** Fails with the question's error if the device does not have the path. */
+async function withOwnError<Line>(
   member: FleetMember,
   { unsupported }: Pick<LineQuestion<Line>, 'unsupported'>,
   { signal }: Pick<HeldRequest, 'signal'>,

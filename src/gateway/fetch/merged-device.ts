@@ -198,8 +198,9 @@ export class MergedDevice {
   }
 
   /**
-   * Call it when the stream has ended, before `end` is read. Resolves when it is known what earlier streams left out, or that
-   * it cannot be known: the device then reads that part of the range again. Of third-party devices it never is.
+   * Call it when the stream has ended, before `end` is read. The device reads again what earlier streams have
+   * delivered, and counts the damaged blocks that they left out. Resolves when it has, or cannot: that is the doubt then.
+   * Third-party devices are not asked: they do not report damage.
    */
   async checkEarlier(): Promise<void> {
     const { signal } = this.#options
@@ -376,7 +377,7 @@ export class MergedDevice {
   }
 }
 
-/** The packets are all sent: nobody waits for the rest of the file longer than this. */
+/** The client has all packets: it must not wait longer than this for the end of the file. */
 const COUNT_MAX_MS = 600_000
 const COUNT_ATTEMPTS = 3
 

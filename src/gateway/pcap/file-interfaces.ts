@@ -35,7 +35,7 @@ export interface StreamOptions {
   readonly alignNs: bigint
   /** Whether the stream repeats what an earlier one of the device has said. */
   readonly isContinued: boolean
-  /** Whether it was merged before: another packet may be kept now, and then what was said of copies is wrong. Default: no. */
+  /** Whether it was merged before. What it says of copies may not be true of the packets kept now. Default: no. */
   readonly isMergedAgain?: boolean
 }
 

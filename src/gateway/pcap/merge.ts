@@ -91,8 +91,8 @@ export class PcapMerge {
    * second one after it is requested. Merged records are yielded before the merge waits for a slow input.
    *
    * Throws device-protocol, naming the input, if one ends inside a record or contains an impossible one; an input's
-   * own error is thrown unchanged. Everything merged until then has been yielded, except for the packets that Dedup holds in pcapng. All inputs are closed however the
-   * generator ends. Must be called only once.
+   * own error is thrown unchanged. Everything merged until then has been yielded, except for the packets that Dedup
+   * holds in pcapng. All inputs are closed however the generator ends. Must be called only once.
    */
   async *chunks(): AsyncGenerator<Buffer, void> {
     const { signal } = this.#options

@@ -86,7 +86,7 @@ export interface UsersOptions {
   readonly bounds: boolean
 }
 
-/** What the passwords of unknown users are compared with: of a password that nobody knows, one for the whole process. */
+/** The hash of a random password, with which those of unknown users are compared; one for the whole process. */
 let decoyHash: Promise<string> | undefined
 
 export class UsersFile {

@@ -8,7 +8,7 @@ import { extname, join } from 'node:path'
 
 export interface PackedFile {
   readonly mediaType: string
-  /** Of the compressed file. */
+  /** The size of the compressed file. */
   readonly bytes: number
   /** The compressed file. */
   open(): ReadStream

@@ -276,14 +276,20 @@ describe('one small capture', () => {
   })
 })
 
-test('damaged bytes in the store are left out, counted and never delivered', async () => {
+/** Imports a capture, one bit of which is then wrong. Returns the packets that were imported. */
+async function importDamaged(name: string): Promise<readonly PcapRecord[]> {
   const records = Array.from({ length: 4_000 }, (_, index) =>
     makePacket(START_NS + BigInt(index), `packet ${index}`, 500),
   )
-  const path = join(appliance.folder, 'rot.pcap')
+  const path = join(appliance.folder, `${name}.pcap`)
   await writeFile(path, makePcap(records))
-  await appliance.importFiles('rot', path)
-  await flipBit(join(appliance.storePath, 'captures', 'rot', 'cap0', '00000', '00000001.pcap'), 1_000_000)
+  await appliance.importFiles(name, path)
+  await flipBit(join(appliance.storePath, 'captures', name, 'cap0', '00000', '00000001.pcap'), 1_000_000)
+  return records
+}
+
+test('damaged bytes in the store are left out, counted and never delivered', async () => {
+  const records = await importDamaged('rot')
   for (const more of ['', '&FilterBPF=greater+1', '&Slice=40', '&Compression=zstd']) {
     const answer = await appliance.get(`/api/v1/pcap/single?StreamName=rot${more}`)
     assert.equal(answer.status, 200)
@@ -311,13 +317,7 @@ test('damaged bytes in the store are left out, counted and never delivered', asy
 })
 
 test('a file in pcapng names damage that its own download has found, as later ones do', async () => {
-  const records = Array.from({ length: 4_000 }, (_, index) =>
-    makePacket(START_NS + BigInt(index), `packet ${index}`, 500),
-  )
-  const path = join(appliance.folder, 'fresh.pcap')
-  await writeFile(path, makePcap(records))
-  await appliance.importFiles('fresh', path)
-  await flipBit(join(appliance.storePath, 'captures', 'fresh', 'cap0', '00000', '00000001.pcap'), 1_000_000)
+  await importDamaged('fresh')
   const ask = () => appliance.get('/api/v1/pcap/single?StreamName=fresh&Format=pcapng')
   const first = await ask()
   assert.match(

@@ -14,8 +14,9 @@ import { seededRandom } from '../../support/seeded-random.ts'
 
 const RANDOM = seededRandom()
 const PACKETS = 6_000
+const IS_LONG = process.env.CAPFLEET_LONG === '1'
 /** Sizes beside those at the edges. */
-const ROUNDS = process.env.CAPFLEET_LONG === '1' ? 8 : 2
+const ROUNDS = IS_LONG ? 8 : 2
 const MIB = 1_048_576
 
 /** Forwards connections, and breaks the next one off after this many bytes of the answer. */
@@ -113,7 +114,7 @@ describe('a download from appliances continues', () => {
       const { headers, body } = await get(path)
       assert.ok(body.length > 3 * MIB, `${body.length} bytes`)
       const [proxy] = proxies as [BreakingProxy]
-      const sizes = [0, 25, 2 * MIB, body.length - 1, body.length]
+      const sizes = [0, ...(IS_LONG ? [24] : []), 25, 2 * MIB, body.length - 1, body.length]
       for (let round = 0; round < ROUNDS; round += 1) sizes.push(RANDOM.integer(0, body.length))
       for (const size of sizes) {
         const passedBefore = proxy.passedBytes
@@ -136,7 +137,7 @@ describe('a download from appliances continues', () => {
       const { body } = await get(path)
       assert.ok(body.length > 6 * MIB, `${body.length} bytes`)
       const [proxy] = proxies as [BreakingProxy]
-      for (const breakAfterBytes of [30_000, RANDOM.integer(1, 5 * MIB)]) {
+      for (const breakAfterBytes of [30_000, RANDOM.integer(1, 5 * MIB), ...(IS_LONG ? [5 * MIB] : [])]) {
         const brokenBefore = proxy.broken
         const passedBefore = proxy.passedBytes
         proxy.breakAfterBytes = breakAfterBytes
