@@ -1,7 +1,8 @@
 /**
- * Handles clients that read so slowly that they keep streams others are waiting for. The streams are released, the
- * connection is kept, and once the client has read what it was sent, the download is queued again. A download that
- * cannot be continued is cut, so that no client can hold a device forever.
+ * Handles clients that read so slowly that they keep streams others are waiting for, or read nothing at all: a device
+ * would soon end such a stream. The streams are released, the connection is kept, and once the client has read what it
+ * was sent, the download is queued again. A download that cannot be continued is cut, so that no client can hold a
+ * device forever.
  */
 
 import type { ServerResponse } from 'node:http'
@@ -14,13 +15,18 @@ import type { DownloadOutcomes } from './download-outcomes.ts'
 
 /** A client that reads less than this in a period is slow. */
 const SLOW_BYTES = 1_048_576
+/** Periods without a byte after which streams are released although nobody waits. */
+const STILL_TURNS = 2
 
 export interface SlowReaderParts {
   readonly metrics: DownloadOutcomes
   readonly log: Log
   /** A client that accepts nothing for this long is cut off. */
   readonly clientIdleTimeoutMs: number
-  /** A download whose client reads less than 1 MiB in this time releases its streams if others are waiting. */
+  /**
+   * A download whose client reads less than 1 MiB in this time releases its streams if others are waiting; if it reads
+   * nothing in twice this time, in any case.
+   */
   readonly parkAfterMs: number
   /** A download that cannot be parked is cut if its client is slow for this long. */
   readonly slowAfterMs: number
@@ -63,6 +69,7 @@ class Parking implements Disposable {
   readonly #options: SlowReaderOptions
   readonly #timer: NodeJS.Timeout
   #takenBefore = 0n
+  #stillTurns = 0
   #busy = false
   #ended = false
 
@@ -83,7 +90,8 @@ class Parking implements Disposable {
     if (this.#busy) return
     this.#busy = true
     try {
-      if (this.#isSlow() && (await this.#fetched.isWanted())) await this.#parkUntilRead()
+      if (!this.#isSlow()) return
+      if (this.#stillTurns >= STILL_TURNS || (await this.#fetched.isWanted())) await this.#parkUntilRead()
     } catch (error) {
       if (!signal.aborted) onFailure(error)
     } finally {
@@ -94,10 +102,12 @@ class Parking implements Disposable {
   #isSlow(): boolean {
     const { res, writtenBytes } = this.#options
     const taken = writtenBytes() - BigInt(res.writableLength)
-    const isSlow = taken - this.#takenBefore < SLOW_BYTES
+    const turnBytes = taken - this.#takenBefore
     this.#takenBefore = taken
     // If there is nothing to read, it is the devices that are slow.
-    return isSlow && res.writableLength > 0
+    const isSlow = turnBytes < SLOW_BYTES && res.writableLength > 0
+    this.#stillTurns = isSlow && turnBytes === 0n ? this.#stillTurns + 1 : 0
+    return isSlow
   }
 
   async #parkUntilRead(): Promise<void> {
@@ -113,6 +123,7 @@ class Parking implements Disposable {
     if (this.#ended) return
     await this.#fetched.goOn(parkedIdleTimeoutMs)
     if (signal.aborted) return
+    this.#stillTurns = 0
     res.setTimeout(clientIdleTimeoutMs)
     log.info('download.unparked', { requestId })
   }

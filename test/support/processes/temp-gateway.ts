@@ -37,9 +37,12 @@ export interface BoundedUser extends WrittenBounds {
   readonly role: Role
 }
 
-/** A device that is slow because the machine is busy has not failed: tests of failures set other limits. */
+/**
+ * A device that is slow because the machine is busy has not failed, and a client that does not read keeps its streams:
+ * tests of failures and of parking set other limits.
+ */
 const PATIENT = {
-  downloads: { startTimeoutMs: 120_000, idleTimeoutMs: 120_000 },
+  downloads: { startTimeoutMs: 120_000, idleTimeoutMs: 120_000, parkAfterMs: 3_600_000 },
   control: { timeoutMs: 120_000, probeTimeoutMs: 20_000, connectTimeoutMs: 20_000 },
 }
 

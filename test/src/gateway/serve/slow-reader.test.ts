@@ -1,7 +1,14 @@
 // A merge whose client is slow releases its streams to waiting requests, and the client loses nothing.
 import assert from 'node:assert/strict'
+import type { ServerResponse } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 import { after, before, describe, test } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
+import type { FetchedDownload } from '../../../../src/gateway/fetch/fetch-download.ts'
+import { DownloadOutcomes } from '../../../../src/gateway/serve/download-outcomes.ts'
+import { watchReader } from '../../../../src/gateway/serve/slow-reader.ts'
+import { createLog } from '../../../../src/shared/base/log.ts'
+import { Metrics } from '../../../../src/shared/base/metrics.ts'
 import { simulatedMerge, simulatedRange } from '../../../support/devices/simulated-capture.ts'
 import { eventually } from '../../../support/eventually.ts'
 import { httpGet, httpOpen, type OpenAnswer } from '../../../support/http-get.ts'
@@ -18,6 +25,38 @@ const MERGE = `/api/v1/pcap/timerange?${simulatedRange(PACKETS)}`
 const SLOTS = 4
 /** No request may miss its stream because the machine is busy. */
 const WAIT_S = 600
+
+test('no download is parked while its client reads a little and no one waits', async (t) => {
+  t.mock.timers.enable({ apis: ['setInterval'] })
+  let writtenBytes = 0n
+  let parked = 0
+  const fetched = {
+    body: { isParkable: true },
+    isWanted: () => Promise.resolve(false),
+    park: async () => {
+      parked += 1
+    },
+  } as unknown as FetchedDownload
+  const res = { writableLength: 1_000, setTimeout: () => {} } as unknown as ServerResponse
+  const metrics = new DownloadOutcomes(new Metrics(), () => 1)
+  const times = { clientIdleTimeoutMs: TURN_MS, slowAfterMs: TURN_MS, parkedIdleTimeoutMs: TURN_MS }
+  const parts = { metrics, log: createLog('test', 'silent'), parkAfterMs: TURN_MS, ...times }
+  const { signal } = new AbortController()
+  const options = { res, requestId: '', signal, writtenBytes: () => writtenBytes, onFailure: assert.ifError }
+  using _watched = watchReader(fetched, parts, options)
+  const turn = async () => {
+    t.mock.timers.tick(TURN_MS)
+    await setImmediate()
+  }
+  for (let i = 0; i < 10; i += 1) {
+    writtenBytes += 2_000n
+    await turn()
+    await turn()
+    assert.equal(parked, 0)
+  }
+  await turn()
+  assert.equal(parked, 1, 'two turns without a byte')
+})
 
 describe('parking', () => {
   let world: SimulatedWorld
@@ -36,6 +75,11 @@ describe('parking', () => {
   const get = (path: string) => httpGet(world.gateway.url + path, { headers: world.gateway.as.user })
   const parkedCount = () => world.gateway.logged.filter(({ event }) => event === 'download.parked').length
 
+  const untilNothingIsLeft = () =>
+    eventually(async () => (await world.redis.leftovers('capfleet')).length === 0, {
+      message: 'no lease is left',
+    })
+
   /** Clients that have the head and do not read, until nothing moves any more. */
   async function stall(count: number): Promise<readonly OpenAnswer[]> {
     const answers: OpenAnswer[] = []
@@ -43,14 +87,13 @@ describe('parking', () => {
     return answers
   }
 
-  test('no download is parked while no one waits', async () => {
-    const [slow] = await stall(1)
-    await eventually(async () => (await get('/v1/queue')).json().requests !== undefined, {
-      message: 'the queue answers',
-    })
-    await pause(4 * TURN_MS, 'the turns of the stalled downloads pass')
-    assert.equal(parkedCount(), 0)
-    slow?.[Symbol.dispose]()
+  test('a client that stands still gives its streams back although no one waits, and can read on', async () => {
+    const before = parkedCount()
+    const [still] = await stall(1)
+    await eventually(() => parkedCount() > before, { message: 'it is parked' })
+    await untilNothingIsLeft()
+    if (still === undefined) throw new Error('one was opened')
+    assert.ok((await buffer(still.response)).equals(simulatedMerge([0, 1], PACKETS)))
   })
 
   test('a waiting request is served with streams of slow clients; their files are whole in the end', async () => {
@@ -75,9 +118,7 @@ describe('parking', () => {
     await eventually(() => parkedCount() > before, { message: 'somebody is parked' })
     for (const answer of slow) answer[Symbol.dispose]()
     _waiting[Symbol.dispose]()
-    await eventually(async () => (await world.redis.leftovers('capfleet')).length === 0, {
-      message: 'no lease is left',
-    })
+    await untilNothingIsLeft()
   })
 
   describe('a download that cannot be parked, as it follows what comes', () => {
