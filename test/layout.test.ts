@@ -66,7 +66,12 @@ const HOUSES: Readonly<Record<string, House>> = {
       ['src/gateway/routes/access', 'src/gateway/routes/fleet', 'src/gateway/routes/exports'],
       ['src/gateway/routes/request'],
       ['src/gateway/serve', 'src/gateway/export'],
-      ['src/gateway/fetch', 'src/gateway/auth', 'src/gateway/export/target'],
+      ['src/gateway/fetch/search', 'src/gateway/auth', 'src/gateway/export/target'],
+      ['src/gateway/fetch/body'],
+      ['src/gateway/fetch/lines'],
+      ['src/gateway/fetch/stream'],
+      ['src/gateway/fetch/proof'],
+      ['src/gateway/fetch/encoding'],
       ['src/gateway/fleet', 'src/gateway/lease', 'src/gateway/pcap'],
       ['src/gateway/device', 'src/gateway/redis', 'src/gateway/audit'],
     ],
@@ -343,9 +348,14 @@ describe('a planted mistake is seen', () => {
     ['src/gateway/routes/request/x.ts', 'src/gateway/routes/access/ticket-handlers.ts'],
     ['src/gateway/routes/request/x.ts', 'src/gateway/routes/gateway-parts.ts'],
     ['src/gateway/serve/x.ts', 'src/gateway/export/export-record.ts'],
-    ['src/gateway/fetch/x.ts', 'src/gateway/serve/relay.ts'],
+    ['src/gateway/fetch/search/x.ts', 'src/gateway/serve/relay.ts'],
+    ['src/gateway/fetch/body/x.ts', 'src/gateway/fetch/search/fleet-search.ts'],
+    ['src/gateway/fetch/lines/x.ts', 'src/gateway/fetch/body/body.ts'],
+    ['src/gateway/fetch/stream/x.ts', 'src/gateway/fetch/lines/line-answer.ts'],
+    ['src/gateway/fetch/proof/x.ts', 'src/gateway/fetch/stream/source.ts'],
+    ['src/gateway/fetch/encoding/x.ts', 'src/gateway/fetch/proof/shown-filters.ts'],
     ['src/gateway/export/target/x.ts', 'src/gateway/export/export-record.ts'],
-    ['src/gateway/fleet/health/x.ts', 'src/gateway/fetch/body.ts'],
+    ['src/gateway/fleet/health/x.ts', 'src/gateway/fetch/encoding/decode.ts'],
     ['src/gateway/device/x.ts', 'src/gateway/fleet/fleet.ts'],
     ['appliance/x.ts', 'src/gateway/pcap/merge.ts'],
     ['appliance/x.ts', 'appliance/recorder/store-writer.ts'],
@@ -362,7 +372,7 @@ describe('a planted mistake is seen', () => {
     ['appliance/link/x.ts', 'appliance/request/hidden-path.ts'],
     ['appliance/store/x.ts', 'appliance/link/recorder-client.ts'],
     ['appliance/machine/x.ts', 'appliance/settings/capture-config.ts'],
-    ['src/client/x.ts', 'src/gateway/fetch/body.ts'],
+    ['src/client/x.ts', 'src/gateway/fetch/body/body.ts'],
     ['src/client/x.ts', 'src/client/command/common/run-client.ts'],
     ['src/client/command/x.ts', 'src/operator/user-command.ts'],
     ['src/client/command/exports/x.ts', 'src/client/command/downloads/download-session.ts'],
@@ -385,7 +395,12 @@ describe('a planted mistake is seen', () => {
   }
 
   test('a folder that has no house, and one that is no room of its house', () => {
-    for (const path of ['src/new/x.ts', 'src/gateway/new/x.ts', 'appliance/new/x.ts'])
+    for (const path of [
+      'src/new/x.ts',
+      'src/gateway/new/x.ts',
+      'src/gateway/fetch/x.ts',
+      'appliance/new/x.ts',
+    ])
       assert.throws(() => forbiddenImports(new Map([[path, ['src/shared/base/error.ts']]])), /lies in/)
   })
 

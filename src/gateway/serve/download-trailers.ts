@@ -1,5 +1,5 @@
 /** What the end of a complete body states, to a client that reads trailers and in the receipt. */
-import type { BodyResult } from '../fetch/body.ts'
+import type { BodyResult } from '../fetch/body/body.ts'
 import { missingText } from './download-head.ts'
 import type { DownloadStatus } from './receipt.ts'
 

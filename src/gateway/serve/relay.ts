@@ -9,7 +9,7 @@ import { cutResponse } from '../../shared/http/cut-response.ts'
 import { RawResponse } from '../../shared/http/raw-response.ts'
 import { resetConnection } from '../../shared/http/reset-connection.ts'
 import { framedAfter, NO_OPEN_CHUNK } from '../device/body-framing.ts'
-import type { Body, BodyPart } from '../fetch/body.ts'
+import type { Body, BodyPart } from '../fetch/body/body.ts'
 
 /** A body that can be poured, of which nothing has been returned. */
 export type PouredBody = Pick<Body, 'cutMark' | typeof Symbol.dispose> & Required<Pick<Body, 'pour'>>

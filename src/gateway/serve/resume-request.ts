@@ -12,7 +12,7 @@ import {
   type GivenParameters,
   readParameters,
 } from '../../shared/query/read-parameters.ts'
-import type { ContinuedFrom } from '../fetch/continue-from.ts'
+import type { ContinuedFrom } from '../fetch/body/continue-from.ts'
 import { queryAgain } from '../fleet/kept-plan.ts'
 import { type DownloadPlan, planDownload } from '../fleet/plan.ts'
 import type { BoundedQuery } from '../fleet/within-bounds.ts'

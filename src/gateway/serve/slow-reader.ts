@@ -10,7 +10,7 @@ import { CapfleetError } from '../../shared/base/error.ts'
 import type { Log } from '../../shared/base/log.ts'
 import { orAborted } from '../../shared/base/or-aborted.ts'
 import { watchSlowClient } from '../../shared/http/slow-client.ts'
-import type { FetchedDownload } from '../fetch/fetch-download.ts'
+import type { FetchedDownload } from '../fetch/body/fetch-download.ts'
 import type { DownloadOutcomes } from './download-outcomes.ts'
 
 /** A client that reads less than this in a period is slow. */

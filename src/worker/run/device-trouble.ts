@@ -1,7 +1,7 @@
 /** How long an unreadable device is retried, over all windows of an export. */
 import type { ExportOrder } from '../../gateway/export/export-order.ts'
 import { type ExportParts, Later } from '../../gateway/export/export-parts.ts'
-import { isDeviceFault } from '../../gateway/fetch/leased-streams.ts'
+import { isDeviceFault } from '../../gateway/fetch/stream/leased-streams.ts'
 import { CapfleetError } from '../../shared/base/error.ts'
 
 const FIRST_PAUSE_MS = 1_000

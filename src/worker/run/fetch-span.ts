@@ -11,7 +11,7 @@ import type { ExportWindow, Hole } from '../../gateway/export/export-record.ts'
 import { FileChunks } from '../../gateway/export/files/file-chunks.ts'
 import { FileWriter, storing } from '../../gateway/export/files/file-writer.ts'
 import { ignoreMissing, type SpanCheckpoint, type SpanFiles } from '../../gateway/export/files/spool.ts'
-import { FetchedDownload, type FetchParts } from '../../gateway/fetch/fetch-download.ts'
+import { FetchedDownload, type FetchParts } from '../../gateway/fetch/body/fetch-download.ts'
 import {
   type DownloadPlan,
   type DownloadStep,

@@ -2,7 +2,7 @@
 import { type ExportOrder, orderedQuery } from '../../gateway/export/export-order.ts'
 import type { ExportedFile, KeptPlace } from '../../gateway/export/export-record.ts'
 import type { ByteRange, ExportTarget } from '../../gateway/export/target/export-target.ts'
-import { decode } from '../../gateway/fetch/decode.ts'
+import { decode } from '../../gateway/fetch/encoding/decode.ts'
 import { encodingOf } from '../../shared/query/query-values.ts'
 
 export interface KeptFiles {

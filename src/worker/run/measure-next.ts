@@ -12,7 +12,7 @@ import {
   LIVE_STATES,
 } from '../../gateway/export/export-record.ts'
 import { filesOfPiece, holeRanges } from '../../gateway/export/fill-export.ts'
-import { requireKnownClocks } from '../../gateway/fetch/known-clocks.ts'
+import { requireKnownClocks } from '../../gateway/fetch/body/known-clocks.ts'
 import { CapfleetError, secondsText } from '../../shared/base/error.ts'
 import { judgeFailure } from './device-trouble.ts'
 import { reserveSpace } from './export-space.ts'

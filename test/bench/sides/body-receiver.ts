@@ -7,7 +7,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Device } from '../../../src/gateway/device/device.ts'
 import { DeviceClient } from '../../../src/gateway/device/device-client.ts'
-import { openSource } from '../../../src/gateway/fetch/source.ts'
+import { openSource } from '../../../src/gateway/fetch/stream/source.ts'
 import { Secret } from '../../../src/shared/base/secret.ts'
 
 const LIMITS = { connectTimeoutMs: 5_000, idleTimeoutMs: 30_000 }

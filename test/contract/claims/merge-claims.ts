@@ -10,7 +10,7 @@ import { HELD, holdDownloads } from '../slots.ts'
 type Entry = Readonly<Record<string, unknown>>
 const MERGE = `${RANGE}&Device=*`
 const MERGED = packets(['alpha', 'gamma'], IN_RANGE)
-const MERGE_TEST = 'test/src/gateway/fetch/merged-body.test.ts'
+const MERGE_TEST = 'test/src/gateway/fetch/body/merged-body.test.ts'
 
 /** If a device cannot be reached, the answers of the others still come. */
 async function partial(at: Place): Promise<void> {

@@ -1,6 +1,6 @@
 /** A device without a network: it answers download targets from a list of packets, and fails on request. */
-import { NO_END } from '../../../src/gateway/fetch/device-claims.ts'
-import type { Source } from '../../../src/gateway/fetch/source.ts'
+import { NO_END } from '../../../src/gateway/fetch/proof/device-claims.ts'
+import type { Source } from '../../../src/gateway/fetch/stream/source.ts'
 import { CapfleetError } from '../../../src/shared/base/error.ts'
 import { PCAP_HEADER_BYTES } from '../../../src/shared/pcap/pcap-sizes.ts'
 import { inReusedChunks, makePcap } from '../packets/packet-maker.ts'

@@ -1,8 +1,8 @@
 /** joinWindow() for exports in pcapng. */
 import { type FileHandle, open } from 'node:fs/promises'
 import { MAX_CAPTURED_LENGTH } from '../../../shared/pcap/pcap-sizes.ts'
-import { missingComment, pcapngHead } from '../../fetch/merged-pcapng.ts'
-import { isPcapng } from '../../fetch/stream-encoding.ts'
+import { missingComment, pcapngHead } from '../../fetch/body/merged-pcapng.ts'
+import { isPcapng } from '../../fetch/encoding/stream-encoding.ts'
 import { FileInterfaces } from '../../pcap/file-interfaces.ts'
 import { type MergedInput, PcapMerge } from '../../pcap/merge.ts'
 import { type ChunkStream, PcapInput } from '../../pcap/pcap-input.ts'

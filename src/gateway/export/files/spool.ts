@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto'
 import { link, mkdir, readdir, readFile, rename, rm, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { BodyPlaces } from '../../fetch/position.ts'
+import type { BodyPlaces } from '../../fetch/body/position.ts'
 import type { ExportWindow, Hole, ReportedFailure } from '../export-record.ts'
 import { EXPORT_ID } from '../target/finished-file.ts'
 import { FileWriter, storing } from './file-writer.ts'

@@ -6,7 +6,7 @@ import { type GatewayOptions, parseGatewayOptions } from '../../../shared/query/
 import { badParameter } from '../../../shared/query/query-parameters.ts'
 import { bodyEncodingOf } from '../../../shared/query/query-values.ts'
 import { readParameters } from '../../../shared/query/read-parameters.ts'
-import { foreseeDownload } from '../../fetch/foresee-download.ts'
+import { foreseeDownload } from '../../fetch/body/foresee-download.ts'
 import { type DownloadPlan, withinProfiles } from '../../fleet/plan.ts'
 import { downloadHead } from '../../serve/download-head.ts'
 import {

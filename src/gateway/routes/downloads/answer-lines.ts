@@ -5,7 +5,7 @@
 import { CapfleetError } from '../../../shared/base/error.ts'
 import { JoinedSignal } from '../../../shared/base/joined-signal.ts'
 import { sendTexts } from '../../../shared/http/live-answer.ts'
-import type { LineRequest, LineSource } from '../../fetch/line-answer.ts'
+import type { LineRequest, LineSource } from '../../fetch/lines/line-answer.ts'
 import { planFacts } from '../../fleet/plan-facts.ts'
 import type { BoundedQuery } from '../../fleet/within-bounds.ts'
 import { actorOf } from '../request/audited.ts'

@@ -1,6 +1,6 @@
 import type { LiveLimit } from '../../../shared/http/live-limit.ts'
-import type { SearchParts } from '../../fetch/device-search.ts'
-import type { LineParts } from '../../fetch/line-answer.ts'
+import type { LineParts } from '../../fetch/lines/line-answer.ts'
+import type { SearchParts } from '../../fetch/search/device-search.ts'
 import type { RunningQuestions } from '../../serve/running-questions.ts'
 import type { DownloadParts } from '../../serve/serve-download.ts'
 import type { ExportsParts } from '../exports/exports-parts.ts'

@@ -18,7 +18,7 @@ import { type ExportOrder, orderedQuery, orderOf, targetName } from '../../expor
 import { ENDED_STATES, type ExportRecord, LIVE_STATES, shownExport } from '../../export/export-record.ts'
 import { asBefore, fillingOf, isFillable } from '../../export/fill-export.ts'
 import type { Idempotency } from '../../export/known-orders.ts'
-import { refuseSmallFile } from '../../fetch/merged-pcapng.ts'
+import { refuseSmallFile } from '../../fetch/body/merged-pcapng.ts'
 import { type DownloadPlan, planDownload, withinProfiles } from '../../fleet/plan.ts'
 import { planFacts } from '../../fleet/plan-facts.ts'
 import { madeOf, maySee, refuseChangeOfOthers, seesOthers } from '../request/caller-bounds.ts'
