@@ -82,6 +82,9 @@ const HOUSES: Readonly<Record<string, House>> = {
       ['appliance'],
       ['appliance/recorder.ts'],
       ['appliance/recorder', 'appliance/answers', 'appliance/seen', 'appliance/doctor'],
+      ['appliance/recorder/capture', 'appliance/recorder/retention'],
+      ['appliance/recorder/writer'],
+      ['appliance/recorder/clock'],
       ['appliance/events'],
       ['appliance/system-status'],
       ['appliance/downloads'],
@@ -131,7 +134,7 @@ const HOUSES: Readonly<Record<string, House>> = {
   },
 }
 
-/** Room -> the only file that may import from it: no other program may reach the writer of the store. */
+/** Folder -> the only file outside that may import from it: no other program may reach the writer of the store. */
 const ONLY_FOR: Readonly<Record<string, string>> = { 'appliance/recorder': 'appliance/recorder.ts' }
 
 /** Types of parts that the rooms above have created: any room of the house may import those that it uses. */
@@ -187,8 +190,8 @@ function mayImport(path: string, target: string): boolean {
   const [house, itsHouse] = [houseOf(path), houseOf(target)]
   const [room, itsRoom] = [roomOf(path, house), roomOf(target, itsHouse)]
   if (room === itsRoom) return true
-  const only = ONLY_FOR[itsRoom]
-  if (only !== undefined && path !== only) return false
+  const closed = placeOf(target, Object.keys(ONLY_FOR))
+  if (closed !== undefined && !isWithin(path, closed) && ONLY_FOR[closed] !== path) return false
   if (house !== itsHouse) return (HOUSES[house]?.imports ?? []).some((place) => isWithin(target, place))
   if (PART_TYPES.has(path) || PART_TYPES.has(target)) return true
   const floorOf = (name: string) => HOUSES[house]?.floors?.findIndex((rooms) => rooms.includes(name)) ?? 0
@@ -358,11 +361,16 @@ describe('a planted mistake is seen', () => {
     ['src/gateway/fleet/health/x.ts', 'src/gateway/fetch/encoding/decode.ts'],
     ['src/gateway/device/x.ts', 'src/gateway/fleet/fleet.ts'],
     ['appliance/x.ts', 'src/gateway/pcap/merge.ts'],
-    ['appliance/x.ts', 'appliance/recorder/store-writer.ts'],
-    ['appliance/answers/x.ts', 'appliance/recorder/store-writer.ts'],
+    ['appliance/x.ts', 'appliance/recorder/writer/store-writer.ts'],
+    ['appliance/answers/x.ts', 'appliance/recorder/writer/store-writer.ts'],
     ['src/operator/x.ts', 'appliance/recorder/verify-store.ts'],
     ['appliance/recorder.ts', 'appliance/appliance-routes.ts'],
     ['appliance/recorder/x.ts', 'appliance/answers/capture-list.ts'],
+    ['appliance/recorder/capture/x.ts', 'appliance/recorder/conversations.ts'],
+    ['appliance/recorder/capture/x.ts', 'appliance/recorder/retention/retention.ts'],
+    ['appliance/recorder/retention/x.ts', 'appliance/recorder/capture/recording.ts'],
+    ['appliance/recorder/writer/x.ts', 'appliance/recorder/retention/store-room.ts'],
+    ['appliance/recorder/clock/x.ts', 'appliance/recorder/writer/store-writer.ts'],
     ['appliance/events/x.ts', 'appliance/answers/capture-list.ts'],
     ['appliance/system-status/x.ts', 'appliance/events/event-feed.ts'],
     ['appliance/downloads/x.ts', 'appliance/system-status/status-groups.ts'],

@@ -16,7 +16,7 @@ import { isFullDisk } from '../../src/shared/base/full-disk.ts'
 import type { Log } from '../../src/shared/base/log.ts'
 import { openSocketFolder } from '../../src/shared/base/socket-folder.ts'
 import { OWNER_SOCKET_NAME, SOCKET_NAME } from '../store/store-paths.ts'
-import type { StoreReserve } from './store-reserve.ts'
+import type { StoreReserve } from './writer/store-reserve.ts'
 
 /** Who may have opened a connection. */
 export type CommandRights = 'group' | 'owner'

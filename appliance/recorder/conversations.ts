@@ -18,13 +18,13 @@ import { toJson } from '../store/capture-record.ts'
 import type { ClockHold } from '../store/clock-record.ts'
 import { OWNER_SOCKET_NAME, type StoredSegmentPlace } from '../store/store-paths.ts'
 import type { StoredCapture } from '../store/stored-capture.ts'
-import { type CaptureControl, STARTING_REPORT } from './capture-control.ts'
+import { type CaptureControl, STARTING_REPORT } from './capture/capture-control.ts'
+import type { RecorderClock } from './clock/recorder-clock.ts'
 import type { CommandRights } from './command-sockets.ts'
-import type { RecorderClock } from './recorder-clock.ts'
 import { reindexStore } from './reindex.ts'
-import type { Retention } from './retention.ts'
-import type { StoreWriter } from './store-writer.ts'
+import type { Retention } from './retention/retention.ts'
 import { checkSegment, verifyStore } from './verify-store.ts'
+import type { StoreWriter } from './writer/store-writer.ts'
 
 export interface ConversationParts {
   readonly writer: StoreWriter

@@ -4,8 +4,8 @@ import { CapfleetError } from '../../src/shared/base/error.ts'
 import type { ImportWatch } from '../link/import-request.ts'
 import { sideBytesOf } from '../store/segments-on-disk.ts'
 import { entriesOf, pathOf } from '../store/stored-capture.ts'
-import type { HeldCapture } from './held-capture.ts'
-import type { StoreWriter } from './store-writer.ts'
+import type { HeldCapture } from './writer/held-capture.ts'
+import type { StoreWriter } from './writer/store-writer.ts'
 
 /** The result of a reindex. */
 export interface Reindexed {

@@ -12,8 +12,8 @@ import {
 } from '../store/segments-on-disk.ts'
 import type { StoredSegmentPlace } from '../store/store-paths.ts'
 import { entriesOf, pathOf } from '../store/stored-capture.ts'
-import type { HeldCapture } from './held-capture.ts'
-import type { StoreWriter } from './store-writer.ts'
+import type { HeldCapture } from './writer/held-capture.ts'
+import type { StoreWriter } from './writer/store-writer.ts'
 
 const NEVER = new AbortController().signal
 

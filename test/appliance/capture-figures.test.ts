@@ -1,7 +1,7 @@
 // What users see of a capture on ports, over HTTP: figures, drops by cause, schedules, failures.
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
-import { PortDriver } from '../../appliance/recorder/port-driver.ts'
+import { PortDriver } from '../../appliance/recorder/capture/port-driver.ts'
 import { CapfleetError } from '../../src/shared/base/error.ts'
 import { eventually } from '../support/eventually.ts'
 import { ScriptedEngine, scriptedStream } from '../support/live/scripted-engine.ts'

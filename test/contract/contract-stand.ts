@@ -5,7 +5,7 @@
 
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { PortDriver } from '../../appliance/recorder/port-driver.ts'
+import { PortDriver } from '../../appliance/recorder/capture/port-driver.ts'
 import { RawDevice } from '../support/devices/raw-device.ts'
 import { ScriptedEngine } from '../support/live/scripted-engine.ts'
 import { writeBigCapture } from '../support/packets/big-capture.ts'

@@ -5,9 +5,9 @@ import { ALPHA, EAST_ZONE, RING } from '../contract-captures.ts'
 import { CAPTURE_STATUS, START_CAPTURE } from '../contract-queries.ts'
 import { whileCapturing } from './operation-claims.ts'
 
-const CONTROL = 'test/appliance/recorder/capture-control.test.ts'
-const KEEPER = 'test/appliance/recorder/capture-keeper.test.ts'
-const RETENTION = 'test/appliance/recorder/retention.test.ts'
+const CONTROL = 'test/appliance/recorder/capture/capture-control.test.ts'
+const KEEPER = 'test/appliance/recorder/capture/capture-keeper.test.ts'
+const RETENTION = 'test/appliance/recorder/retention/retention.test.ts'
 
 export const NAME_CLAIMS: readonly Claim[] = [
   row(

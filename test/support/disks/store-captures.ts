@@ -1,7 +1,7 @@
 /** Captures of a store as a recorder writes them and a reader reads them, for tests that need no packets. */
 import { mkdir, rename } from 'node:fs/promises'
 import { join } from 'node:path'
-import { HeldCapture } from '../../../appliance/recorder/held-capture.ts'
+import { HeldCapture } from '../../../appliance/recorder/writer/held-capture.ts'
 import { readCapture } from '../../../appliance/store/read-capture.ts'
 import { storePaths } from '../../../appliance/store/store-paths.ts'
 import { type StoredCapture, segmentsOf, storedCapture } from '../../../appliance/store/stored-capture.ts'

@@ -2,8 +2,8 @@
 import { join } from 'node:path'
 import type { RetentionSettings } from '../../../appliance/appliance-config.ts'
 import type { EventKind } from '../../../appliance/events/event-log.ts'
-import { Retention } from '../../../appliance/recorder/retention.ts'
-import { StoreWriter } from '../../../appliance/recorder/store-writer.ts'
+import { Retention } from '../../../appliance/recorder/retention/retention.ts'
+import { StoreWriter } from '../../../appliance/recorder/writer/store-writer.ts'
 import { storePaths } from '../../../appliance/store/store-paths.ts'
 import { createLog } from '../../../src/shared/base/log.ts'
 

@@ -2,7 +2,7 @@
 import { appendFile, copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import type { CaptureDriver, CaptureTarget } from '../../../appliance/recorder/capture-driver.ts'
+import type { CaptureDriver, CaptureTarget } from '../../../appliance/recorder/capture/capture-driver.ts'
 import { segmentPath } from '../../../appliance/store/store-paths.ts'
 import {
   importCaptureFiles,

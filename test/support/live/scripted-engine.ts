@@ -1,5 +1,5 @@
 /** A capture engine that writes nothing: it records its calls, and reports the counts that the test sets. */
-import type { CaptureEngine } from '../../../appliance/recorder/port-driver.ts'
+import type { CaptureEngine } from '../../../appliance/recorder/capture/port-driver.ts'
 import type { LiveCounts, LivePortCounts, LiveStream } from '../../../native/live-capture.ts'
 
 export class ScriptedEngine implements CaptureEngine {
