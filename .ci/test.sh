@@ -1,7 +1,7 @@
 #!/bin/sh
 # All checks, then all tests except the nightly ones. With files only their tests, after setting up only what they
 # need:
-#   npm test -- test/src/shared/query/query-time.test.ts test/native/engine/download/output_limit_test.cc
+#   npm test -- test/src/shared/query/time/query-time.test.ts test/native/engine/download/output_limit_test.cc
 # --quick: all checks, and tests that start no process. --night: tests that take too long for each change.
 set -eu
 cd "$(dirname "$0")/.."

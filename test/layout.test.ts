@@ -127,7 +127,10 @@ const HOUSES: Readonly<Record<string, House>> = {
     imports: [],
     floors: [
       ['src/shared/auth', 'src/shared/contract'],
-      ['src/shared/http', 'src/shared/query'],
+      ['src/shared/http', 'src/shared/query/download'],
+      ['src/shared/query/flow'],
+      ['src/shared/query/filter', 'src/shared/query/time'],
+      ['src/shared/query'],
       ['src/shared/pcap'],
       ['src/shared/base'],
     ],
@@ -309,7 +312,7 @@ test('the page and the client of a gateway import nothing of Node.js, by way of 
   const isClient = (path: string) => dirname(path) === 'src/client'
   const seen = new Set(sources.filter((path) => path.startsWith('src/console/') || isClient(path)))
   for (const path of seen) for (const target of imports.get(path) ?? []) seen.add(target)
-  assert.ok(seen.has('src/shared/query/download-parameters.ts'))
+  assert.ok(seen.has('src/shared/query/download/download-parameters.ts'))
   assert.deepEqual(
     [...seen].filter((path) => existsSync(join(REPOSITORY_ROOT, path)) && /from 'node:/.test(read(path))),
     [],
@@ -393,7 +396,12 @@ describe('a planted mistake is seen', () => {
     ['native/x.ts', 'src/shared/base/log.ts'],
     ['src/shared/contract/x.ts', 'src/gateway/routes/routes.ts'],
     ['src/shared/contract/x.ts', 'src/shared/auth/bounds.ts'],
-    ['src/shared/query/x.ts', 'src/shared/http/http-app.ts'],
+    ['src/shared/query/download/x.ts', 'src/shared/http/http-app.ts'],
+    ['src/shared/query/flow/x.ts', 'src/shared/query/download/download-query.ts'],
+    ['src/shared/query/filter/x.ts', 'src/shared/query/flow/flow-filter.ts'],
+    ['src/shared/query/filter/x.ts', 'src/shared/query/time/query-time.ts'],
+    ['src/shared/query/time/x.ts', 'src/shared/query/filter/address-list.ts'],
+    ['src/shared/query/x.ts', 'src/shared/query/time/query-time.ts'],
     ['src/shared/base/x.ts', 'src/shared/http/http-app.ts'],
   ] as const) {
     test(`${from} imports ${to}`, () => {

@@ -12,11 +12,11 @@ test('a file needs what it is named for, and what the modules that it imports ar
   assert.deepEqual([...needsOf(['./test/native/engine.test.ts'])], ['engine', 'threads'])
   // Through test/support/live/busy-capture.ts and others.
   assert.ok(needsOf(['test/e2e/packets/downloads-while-capturing.test.ts']).has('engine'))
-  assert.deepEqual([...needsOf(['test/src/shared/query/query-time.test.ts'])], [])
+  assert.deepEqual([...needsOf(['test/src/shared/query/time/query-time.test.ts'])], [])
 })
 
 test('a pattern needs everything', () => {
-  assert.deepEqual(needsOf(['test/src/shared/query/query-time.test.ts', 'test/**/*.test.ts']), ALL_NEEDS)
+  assert.deepEqual(needsOf(['test/src/shared/query/time/query-time.test.ts', 'test/**/*.test.ts']), ALL_NEEDS)
 })
 
 test('the files that need something are there', () => {

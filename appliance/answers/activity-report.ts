@@ -1,7 +1,7 @@
 /** /api/v1/activity: how much was recorded when, for a chart of a time range. */
 import { ACTIVITY_PARAMETERS, ACTIVITY_RANGE } from '../../src/shared/contract/device-parameters.ts'
 import { givenParameters, takeParameters } from '../../src/shared/contract/request-parameters.ts'
-import { readActivityRange } from '../../src/shared/query/query-range.ts'
+import { readActivityRange } from '../../src/shared/query/download/query-range.ts'
 import { type ApplianceContext, type ApplianceParts, nowNs } from '../appliance-parts.ts'
 import { withLostMarked } from '../downloads/lost-segments.ts'
 import { onHeld } from '../downloads/on-held.ts'

@@ -2,7 +2,7 @@
 import { START_PARAMETERS, STOP_PARAMETERS } from '../../src/shared/contract/device-parameters.ts'
 import { takeParameters } from '../../src/shared/contract/request-parameters.ts'
 import { refuseCrossSite } from '../../src/shared/http/cross-site.ts'
-import { ctime } from '../../src/shared/query/ctime.ts'
+import { ctime } from '../../src/shared/query/time/ctime.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
 import { toExactJson } from '../system-status/exact-json.ts'
 import { askRecorder } from './ask-recorder.ts'

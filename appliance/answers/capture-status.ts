@@ -1,7 +1,7 @@
 /** /sysmaster/capture_status. */
 
 import { takeNoParameters } from '../../src/shared/contract/request-parameters.ts'
-import { ctime } from '../../src/shared/query/ctime.ts'
+import { ctime } from '../../src/shared/query/time/ctime.ts'
 import { DOWNLOAD_SLOTS } from '../appliance-config.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
 import { nowNs } from '../appliance-parts.ts'

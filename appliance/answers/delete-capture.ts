@@ -4,7 +4,7 @@ import { CapfleetError } from '../../src/shared/base/error.ts'
 import { DELETE_PARAMETERS } from '../../src/shared/contract/device-parameters.ts'
 import { takeParameters } from '../../src/shared/contract/request-parameters.ts'
 import { refuseCrossSite } from '../../src/shared/http/cross-site.ts'
-import { ctime } from '../../src/shared/query/ctime.ts'
+import { ctime } from '../../src/shared/query/time/ctime.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
 
 /** Requires the full name: a base name would mean whichever is the newest at that moment. */

@@ -2,7 +2,7 @@
 
 import { hostname } from 'node:os'
 import { takeNoParameters } from '../../src/shared/contract/request-parameters.ts'
-import { ctime } from '../../src/shared/query/ctime.ts'
+import { ctime } from '../../src/shared/query/time/ctime.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
 import { nowNs } from '../appliance-parts.ts'
 import type { ClockSync } from '../machine/clock-sync-sensor.ts'

@@ -1,7 +1,7 @@
 import { bpfCompilerPath } from '../../native/addon.ts'
 import { CapfleetError } from '../../src/shared/base/error.ts'
 import { MAX_CAPTURED_LENGTH } from '../../src/shared/pcap/pcap-sizes.ts'
-import { filterAdvice } from '../../src/shared/query/filter-advice.ts'
+import { filterAdvice } from '../../src/shared/query/filter/filter-advice.ts'
 import { quote } from '../../src/shared/query/query-parameters.ts'
 import type { CompileQueue, CompileRequest } from './compile-queue.ts'
 

@@ -1,6 +1,6 @@
-import type { DownloadQuery } from '../../src/shared/query/download-query.ts'
+import type { DownloadQuery } from '../../src/shared/query/download/download-query.ts'
+import { bodyEncodingOf, ENCODING_FILES } from '../../src/shared/query/download/query-values.ts'
 import { ignoredNames } from '../../src/shared/query/ignored-names.ts'
-import { bodyEncodingOf, ENCODING_FILES } from '../../src/shared/query/query-values.ts'
 import { damagedSegments, type StreamSelection } from './select-streams.ts'
 
 export interface DownloadHead {

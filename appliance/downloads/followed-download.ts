@@ -1,7 +1,7 @@
 import { type Chunk, countPackets, type Download, type DownloadTotals } from '../../native/addon.ts'
 import { CapfleetError } from '../../src/shared/base/error.ts'
 import { PCAP_HEADER_BYTES } from '../../src/shared/pcap/pcap-sizes.ts'
-import type { DownloadQuery } from '../../src/shared/query/download-query.ts'
+import type { DownloadQuery } from '../../src/shared/query/download/download-query.ts'
 import type { FlushWatch } from './flush-watch.ts'
 import { addTotals, NO_TOTALS } from './followed-totals.ts'
 import { withoutLost } from './lost-segments.ts'

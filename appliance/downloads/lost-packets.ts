@@ -1,7 +1,7 @@
 /** What a file in pcapng says about packets that are missing in it. Pure. */
 import type { StreamFiles } from '../../native/download-options.ts'
 import { LOG_ENTRY_BYTES, readLogEntry, SegmentFlag } from '../../native/segment-entry.ts'
-import type { DownloadQuery } from '../../src/shared/query/download-query.ts'
+import type { DownloadQuery } from '../../src/shared/query/download/download-query.ts'
 import { gapsIn, type TimedEvent } from '../store/recorded-time.ts'
 import type { HeldCaptures, TimeSpan } from '../store/removed-spans.ts'
 import type { StreamSelection } from './select-streams.ts'

@@ -25,10 +25,14 @@ import {
   textOption,
 } from '../../src/shared/pcap/pcapng-blocks.ts'
 import { endComment } from '../../src/shared/pcap/pcapng-end.ts'
-import type { DownloadQuery } from '../../src/shared/query/download-query.ts'
-import { filterOptions, queryComment, softwareOptions } from '../../src/shared/query/pcapng-comments.ts'
-import { rfc3339Of } from '../../src/shared/query/query-time.ts'
-import { type Encoding, encodingOf } from '../../src/shared/query/query-values.ts'
+import type { DownloadQuery } from '../../src/shared/query/download/download-query.ts'
+import {
+  filterOptions,
+  queryComment,
+  softwareOptions,
+} from '../../src/shared/query/download/pcapng-comments.ts'
+import { type Encoding, encodingOf } from '../../src/shared/query/download/query-values.ts'
+import { rfc3339Of } from '../../src/shared/query/time/query-time.ts'
 import type { TimeSpan } from '../store/removed-spans.ts'
 import { NO_TOTALS } from './followed-totals.ts'
 import { type LostPackets, NOTHING_LOST } from './lost-packets.ts'

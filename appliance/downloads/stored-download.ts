@@ -6,10 +6,13 @@ import { addAbortListener } from 'node:events'
 import type { Chunk } from '../../native/addon.ts'
 import { givenParameters } from '../../src/shared/contract/request-parameters.ts'
 import { refuseLaterRange } from '../../src/shared/http/later-range.ts'
-import type { DownloadKind, DownloadQuery } from '../../src/shared/query/download-query.ts'
-import { parseLegacyQuery } from '../../src/shared/query/legacy-query.ts'
-import { type ParseContext, parseDownloadQuery } from '../../src/shared/query/parse-download-query.ts'
-import { bodyEncodingOf, PARTIAL_ELEMENTS } from '../../src/shared/query/query-values.ts'
+import type { DownloadKind, DownloadQuery } from '../../src/shared/query/download/download-query.ts'
+import { parseLegacyQuery } from '../../src/shared/query/download/legacy-query.ts'
+import {
+  type ParseContext,
+  parseDownloadQuery,
+} from '../../src/shared/query/download/parse-download-query.ts'
+import { bodyEncodingOf, PARTIAL_ELEMENTS } from '../../src/shared/query/download/query-values.ts'
 import type { GivenParameters } from '../../src/shared/query/read-parameters.ts'
 import type { ApplianceContext, ApplianceHandler, ApplianceParts } from '../appliance-parts.ts'
 import { withClientSignal } from '../request/client-signal.ts'

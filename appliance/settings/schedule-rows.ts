@@ -6,7 +6,7 @@
  * occurrence; a time that it skips means the moment of the skip. Consecutive days without a gap are one run: from
  * 00:00:00 to 24:00:00 on all days means forever.
  */
-import { instantsOf, type LocalTime, localTimeAt } from '../../src/shared/query/local-time.ts'
+import { instantsOf, type LocalTime, localTimeAt } from '../../src/shared/query/time/local-time.ts'
 
 /** The days of the week, in the order of Date.getUTCDay. */
 export const CAPTURE_DAYS = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'] as const

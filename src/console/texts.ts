@@ -1,5 +1,5 @@
 /** The page's texts, in one place. Descriptions of parameters are in their rows in src/shared/query. */
-import { TIME_FORM_EXAMPLES } from '../shared/query/time-forms.ts'
+import { TIME_FORM_EXAMPLES } from '../shared/query/time/time-forms.ts'
 
 export const TEXTS = {
   /** What screen readers call the links between the views. */

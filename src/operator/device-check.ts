@@ -27,7 +27,7 @@ import { PcapInput, SORT_WINDOW } from '../gateway/pcap/pcap-input.ts'
 import { readClientTls } from '../shared/base/client-tls.ts'
 import { CapfleetError } from '../shared/base/error.ts'
 import { Secret } from '../shared/base/secret.ts'
-import { isCompressed } from '../shared/query/query-values.ts'
+import { isCompressed } from '../shared/query/download/query-values.ts'
 import { formatFindings } from './appliance-doctor.ts'
 
 /** Either the name of a configured device, or the address of one that is not configured. */

@@ -1,4 +1,4 @@
-import { ctime } from '../../../src/shared/query/ctime.ts'
+import { ctime } from '../../../src/shared/query/time/ctime.ts'
 import { nextRun, runAt, type ScheduleRow, type ScheduleRun } from '../../settings/schedule-rows.ts'
 import type { SkippedRun } from './skipped-run.ts'
 

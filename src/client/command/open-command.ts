@@ -1,8 +1,8 @@
 /** `capfleet open`: the link of the page, for a browser. */
 import { Argument, type Command } from 'commander'
-import { DOWNLOAD_PARAMETERS } from '../../shared/query/download-parameters.ts'
-import { FLEET_PARAMETERS } from '../../shared/query/gateway-options.ts'
-import { RANGE_PARAMETERS } from '../../shared/query/query-range.ts'
+import { DOWNLOAD_PARAMETERS } from '../../shared/query/download/download-parameters.ts'
+import { FLEET_PARAMETERS } from '../../shared/query/download/gateway-options.ts'
+import { RANGE_PARAMETERS } from '../../shared/query/download/query-range.ts'
 import { type ConnectOptions, connect, contextOption } from './access/connect.ts'
 import { print } from './common/list-output.ts'
 import { type GivenOptions, QueryFlags } from './common/query-flags.ts'

@@ -1,5 +1,5 @@
 /** Instants as epoch nanoseconds, and how they are written for people, in UTC or the browser's zone. */
-import { isRelativeTime, parseQueryTime } from '../../shared/query/query-time.ts'
+import { isRelativeTime, parseQueryTime } from '../../shared/query/time/query-time.ts'
 
 export const NS_PER_MS = 1_000_000n
 export const NS_PER_S = 1_000_000_000n

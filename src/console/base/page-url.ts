@@ -3,8 +3,8 @@
  * filter with addresses in the fragment reaches no server log.
  */
 import { useEffect, useState } from 'preact/hooks'
-import { isDayWord, isRelativeTime } from '../../shared/query/query-time.ts'
-import { resolveTimeZone } from '../../shared/query/time-zone.ts'
+import { isDayWord, isRelativeTime } from '../../shared/query/time/query-time.ts'
+import { resolveTimeZone } from '../../shared/query/time/time-zone.ts'
 import { typedInstant, type Zone } from './instants.ts'
 
 /** `pivot` is a link from an alert that could not be read; all others are in the navigation. */

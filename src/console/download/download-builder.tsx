@@ -2,7 +2,7 @@
 import { Fragment } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { Parameter } from '../../shared/query/query-parameters.ts'
-import { isDayWord } from '../../shared/query/query-time.ts'
+import { isDayWord } from '../../shared/query/time/query-time.ts'
 import { answered, gateway, Problem, type Schemas } from '../base/ask-gateway.ts'
 import { type Asked, useAction, useAsked } from '../base/asked.ts'
 import { instantOfTyped, instantText } from '../base/instants.ts'

@@ -1,6 +1,7 @@
 /** When a schedule that is being typed would run. Loaded when it is needed, because the parser of Cron is large. */
-import { followingCronMs, nextCronMs } from '../../shared/query/cron-times.ts'
-import { SCHEDULE_PARAMETERS } from '../../shared/query/export-options.ts'
+
+import { SCHEDULE_PARAMETERS } from '../../shared/query/download/export-options.ts'
+import { followingCronMs, nextCronMs } from '../../shared/query/time/cron-times.ts'
 import { messageOf, Problem } from '../base/ask-gateway.ts'
 import { NS_PER_MS } from '../base/instants.ts'
 

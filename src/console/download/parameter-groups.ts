@@ -2,10 +2,10 @@
  * The parameters that the builder shows, and their headings: taken from the API's own rows, so that none can be
  * missing.
  */
-import { EXPORT_PARAMETERS, SCHEDULE_PARAMETERS } from '../../shared/query/export-options.ts'
-import { DOWNLOAD_TABLES } from '../../shared/query/parse-download-query.ts'
+import { EXPORT_PARAMETERS, SCHEDULE_PARAMETERS } from '../../shared/query/download/export-options.ts'
+import { DOWNLOAD_TABLES } from '../../shared/query/download/parse-download-query.ts'
 import type { Parameter, ParameterRows } from '../../shared/query/query-parameters.ts'
-import { isRelativeTime } from '../../shared/query/query-time.ts'
+import { isRelativeTime } from '../../shared/query/time/query-time.ts'
 import type { operations } from '../api-types.ts'
 import { hasZone, isNanoseconds } from '../base/page-url.ts'
 

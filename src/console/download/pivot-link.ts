@@ -2,8 +2,13 @@
  * Links from alerts: `#/pivot?src=...&dst=...&at=...` opens the timeline with the range, the devices and the filter
  * that `capfleet get --alert` would use.
  */
-import { readFlow } from '../../shared/query/flow-filter.ts'
-import { PIVOT_MARGINS, type Pivot, type PivotMargins, pivotParameters } from '../../shared/query/pivot.ts'
+import { readFlow } from '../../shared/query/flow/flow-filter.ts'
+import {
+  PIVOT_MARGINS,
+  type Pivot,
+  type PivotMargins,
+  pivotParameters,
+} from '../../shared/query/flow/pivot.ts'
 import { badParameter } from '../../shared/query/query-parameters.ts'
 import { instantOfTyped, type Zone } from '../base/instants.ts'
 import { type Changes, changed, type PageState } from '../base/page-url.ts'

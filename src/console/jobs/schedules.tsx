@@ -1,5 +1,5 @@
 /** Exports that are ordered repeatedly. */
-import { isRelativeTime } from '../../shared/query/query-time.ts'
+import { isRelativeTime } from '../../shared/query/time/query-time.ts'
 import { answered, gateway, type Schemas } from '../base/ask-gateway.ts'
 import { useAsked } from '../base/asked.ts'
 import { instantOfIso, instantText } from '../base/instants.ts'

@@ -1,7 +1,7 @@
 /** An alert as it is pasted into the search field: an event of Suricata or Zeek in JSON, or a conversation as text. */
-import { readAlertLine, readWrittenFlow } from '../../shared/query/alert-line.ts'
-import type { Flow } from '../../shared/query/flow-filter.ts'
-import { PIVOT_MARGINS } from '../../shared/query/pivot.ts'
+import { readAlertLine, readWrittenFlow } from '../../shared/query/flow/alert-line.ts'
+import type { Flow } from '../../shared/query/flow/flow-filter.ts'
+import { PIVOT_MARGINS } from '../../shared/query/flow/pivot.ts'
 import { badParameter } from '../../shared/query/query-parameters.ts'
 import type { Zone } from '../base/instants.ts'
 import { type Changes, changed, type PageState } from '../base/page-url.ts'

@@ -1,5 +1,5 @@
 /** The selected range: begin and end in the page's address, in nanoseconds or relative to now. */
-import { parseQueryTime } from '../../shared/query/query-time.ts'
+import { parseQueryTime } from '../../shared/query/time/query-time.ts'
 import { nowNs } from '../base/instants.ts'
 import type { TimeView } from './time-view.ts'
 

@@ -4,9 +4,9 @@
  * defines there (4.5). They may silently ignore anything else, so the gateway does it itself or rejects the request.
  */
 import { CapfleetError } from '../../shared/base/error.ts'
-import { DOWNLOAD_PARAMETERS } from '../../shared/query/download-parameters.ts'
-import type { DownloadKind, DownloadQuery } from '../../shared/query/download-query.ts'
-import { LEGACY_CAPTURES_MAX } from '../../shared/query/legacy-query.ts'
+import { DOWNLOAD_PARAMETERS } from '../../shared/query/download/download-parameters.ts'
+import type { DownloadKind, DownloadQuery } from '../../shared/query/download/download-query.ts'
+import { LEGACY_CAPTURES_MAX } from '../../shared/query/download/legacy-query.ts'
 
 /** legacy: third-party, without the paths below /api/v1/. */
 export const DEVICE_KINDS = ['capfleet', 'api', 'legacy'] as const

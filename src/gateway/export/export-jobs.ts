@@ -6,7 +6,7 @@
 import { type Job, Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { Log } from '../../shared/base/log.ts'
-import type { CronRule } from '../../shared/query/cron-times.ts'
+import type { CronRule } from '../../shared/query/time/cron-times.ts'
 import { askRedis } from '../redis/ask-redis.ts'
 import { connectRedis, type RedisTarget } from '../redis/redis-connection.ts'
 import type { ExportOrder } from './export-order.ts'

@@ -1,9 +1,9 @@
 /** An order: everything that an export is made from, as plain JSON that a worker reads back. */
 import { randomUUID } from 'node:crypto'
 import type { Caller, Quota } from '../../shared/base/caller.ts'
-import type { ExportOptions } from '../../shared/query/export-options.ts'
-import { formatGatewayOptions } from '../../shared/query/format-download-query.ts'
-import type { GatewayOptions } from '../../shared/query/gateway-options.ts'
+import type { ExportOptions } from '../../shared/query/download/export-options.ts'
+import { formatGatewayOptions } from '../../shared/query/download/format-download-query.ts'
+import type { GatewayOptions } from '../../shared/query/download/gateway-options.ts'
 import { badParameter, quote } from '../../shared/query/query-parameters.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import { type DeviceIdentity, identityOf } from '../fleet/health/device-identity.ts'

@@ -3,7 +3,7 @@
  * go.
  */
 
-import { downloadFileName, plainFileName } from '../../shared/query/download-file-name.ts'
+import { downloadFileName, plainFileName } from '../../shared/query/download/download-file-name.ts'
 import type { BoundedQuery } from '../fleet/within-bounds.ts'
 import { type ExportOrder, orderedQuery } from './export-order.ts'
 import type { Checkpoint, ExportWindow } from './export-record.ts'

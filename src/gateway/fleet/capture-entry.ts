@@ -1,5 +1,5 @@
 /** A capture as a device lists it, and the order in which captures are listed. */
-import { epochNs } from '../../shared/query/query-time.ts'
+import { epochNs } from '../../shared/query/time/query-time.ts'
 import { deviceProtocol } from '../device/device-failure.ts'
 import { parseExactly } from '../device/device-json.ts'
 

@@ -1,7 +1,7 @@
 import { CapfleetError } from '../../shared/base/error.ts'
 import { JoinedSignal } from '../../shared/base/joined-signal.ts'
-import type { DownloadQuery } from '../../shared/query/download-query.ts'
-import { formatDownloadQuery } from '../../shared/query/format-download-query.ts'
+import type { DownloadQuery } from '../../shared/query/download/download-query.ts'
+import { formatDownloadQuery } from '../../shared/query/download/format-download-query.ts'
 import { ANSWER_BYTES_MAX, type DeviceClient } from '../device/device-client.ts'
 
 export interface CheckOptions {

@@ -1,6 +1,6 @@
 /** A device's estimate of what a download would deliver, made from its index alone. */
 import { CapfleetError } from '../../shared/base/error.ts'
-import { formatDownloadQuery } from '../../shared/query/format-download-query.ts'
+import { formatDownloadQuery } from '../../shared/query/download/format-download-query.ts'
 import { ANSWER_BYTES_MAX } from '../device/device-client.ts'
 import { deviceProtocol } from '../device/device-failure.ts'
 import { isForeign } from '../device/device-kind.ts'

@@ -1,6 +1,6 @@
 /** A request for a part of one device's list, and the captures that answer it. */
-import { listTimeText } from '../../shared/query/list-times.ts'
-import { TIME_LIMIT_NS } from '../../shared/query/query-time.ts'
+import { listTimeText } from '../../shared/query/time/list-times.ts'
+import { TIME_LIMIT_NS } from '../../shared/query/time/query-time.ts'
 import { type CaptureEntry, isStartOf, newestFirst } from './capture-entry.ts'
 
 /** Which captures are requested. Plain JSON except for its bigints. */

@@ -4,8 +4,8 @@
  */
 
 import { hash } from 'node:crypto'
-import { addressCount } from '../../shared/query/address-list.ts'
-import { DOWNLOAD_PARAMETERS } from '../../shared/query/download-parameters.ts'
+import { DOWNLOAD_PARAMETERS } from '../../shared/query/download/download-parameters.ts'
+import { addressCount } from '../../shared/query/filter/address-list.ts'
 import type { BoundedQuery } from './within-bounds.ts'
 
 /** Members of an audit line. Undefined ones are omitted. */

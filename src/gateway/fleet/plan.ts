@@ -1,5 +1,5 @@
 import { CapfleetError } from '../../shared/base/error.ts'
-import { formatDownloadQuery } from '../../shared/query/format-download-query.ts'
+import { formatDownloadQuery } from '../../shared/query/download/format-download-query.ts'
 import type { FetchCompression } from '../device/device.ts'
 import {
   type DeviceKind,

@@ -1,8 +1,8 @@
 /** Applies the bounds of a caller to a download. */
 import type { Bounds } from '../../shared/base/caller.ts'
 import { CapfleetError } from '../../shared/base/error.ts'
-import type { DownloadQuery } from '../../shared/query/download-query.ts'
-import { isEnclosed } from '../../shared/query/joined-filter.ts'
+import type { DownloadQuery } from '../../shared/query/download/download-query.ts'
+import { isEnclosed } from '../../shared/query/filter/joined-filter.ts'
 
 declare const BOUNDED: unique symbol
 

@@ -20,7 +20,7 @@ import {
   textOption,
 } from '../../shared/pcap/pcapng-blocks.ts'
 import { PCAPNG_END, PCAPNG_MISSING } from '../../shared/pcap/pcapng-end.ts'
-import { filterOptions } from '../../shared/query/pcapng-comments.ts'
+import { filterOptions } from '../../shared/query/download/pcapng-comments.ts'
 
 export interface FileInterfacesOptions {
   /** The devices in the order of the merge. */

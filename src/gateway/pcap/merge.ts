@@ -7,7 +7,7 @@
 import { addAbortListener } from 'node:events'
 import { type PcapngOutput, type RecordFigures, RecordMerge } from '../../../native/record-merge.ts'
 import { MAX_CAPTURED_LENGTH, RECORD_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
-import type { DedupBy } from '../../shared/query/query-values.ts'
+import type { DedupBy } from '../../shared/query/download/query-values.ts'
 import { type FileInterfaces, STATISTICS_BYTES } from './file-interfaces.ts'
 import type { PcapInput } from './pcap-input.ts'
 

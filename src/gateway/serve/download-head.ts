@@ -1,6 +1,6 @@
-import { attachment, downloadFileName } from '../../shared/query/download-file-name.ts'
+import { attachment, downloadFileName } from '../../shared/query/download/download-file-name.ts'
+import { ENCODING_FILES, type Encoding } from '../../shared/query/download/query-values.ts'
 import { ignoredNames } from '../../shared/query/ignored-names.ts'
-import { ENCODING_FILES, type Encoding } from '../../shared/query/query-values.ts'
 import type { BodyFacts, MissingPart } from '../fetch/body/body.ts'
 import type { DownloadPlan } from '../fleet/plan.ts'
 

@@ -1,6 +1,6 @@
 /** What is stored about a download for 24 hours: the body of /v1/requests/{id}, and what Resume needs. */
-import { formatGatewayOptions } from '../../shared/query/format-download-query.ts'
-import type { GatewayOptions } from '../../shared/query/gateway-options.ts'
+import { formatGatewayOptions } from '../../shared/query/download/format-download-query.ts'
+import type { GatewayOptions } from '../../shared/query/download/gateway-options.ts'
 import type { DeviceResult } from '../fetch/body/body.ts'
 import type { BodyPlaces } from '../fetch/body/position.ts'
 import { type KeptPlan, keepShortPlan, shownQueryOf } from '../fleet/kept-plan.ts'

@@ -3,9 +3,9 @@
 import { hash } from 'node:crypto'
 import { listText } from '../../shared/base/list-text.ts'
 import { PCAP_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
-import { DOWNLOAD_PARAMETERS } from '../../shared/query/download-parameters.ts'
-import type { GatewayOptions } from '../../shared/query/gateway-options.ts'
-import { DOWNLOAD_TABLES } from '../../shared/query/parse-download-query.ts'
+import { DOWNLOAD_PARAMETERS } from '../../shared/query/download/download-parameters.ts'
+import type { GatewayOptions } from '../../shared/query/download/gateway-options.ts'
+import { DOWNLOAD_TABLES } from '../../shared/query/download/parse-download-query.ts'
 import { badParameter, type Parameter } from '../../shared/query/query-parameters.ts'
 import {
   COMMON_PARAMETERS,

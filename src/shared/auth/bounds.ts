@@ -1,7 +1,7 @@
 /** Bounds of callers: parsed from the users file and from tokens, combined, and compared. */
 import { z } from 'zod'
 import { type Bounds, UNBOUNDED } from '../base/caller.ts'
-import { isEnclosed } from '../query/joined-filter.ts'
+import { isEnclosed } from '../query/filter/joined-filter.ts'
 
 /** Maximum length of a filter or of a selection of devices. */
 const TEXT_MAX = 4_096

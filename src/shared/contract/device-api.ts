@@ -3,13 +3,13 @@
  * /devices/{device} and, in part, at its root. Each route table adds its own handlers.
  */
 import type { ErrorCode } from '../base/error.ts'
-import { COUNT_PARAMETERS } from '../query/count-query.ts'
-import type { DownloadKind } from '../query/download-query.ts'
-import { LINK_PARAMETERS } from '../query/gateway-options.ts'
-import { legacyTables } from '../query/legacy-query.ts'
-import { DOWNLOAD_TABLES } from '../query/parse-download-query.ts'
+import { COUNT_PARAMETERS } from '../query/download/count-query.ts'
+import type { DownloadKind } from '../query/download/download-query.ts'
+import { LINK_PARAMETERS } from '../query/download/gateway-options.ts'
+import { legacyTables } from '../query/download/legacy-query.ts'
+import { DOWNLOAD_TABLES } from '../query/download/parse-download-query.ts'
+import { ENCODING_FILES } from '../query/download/query-values.ts'
 import type { ParameterRows } from '../query/query-parameters.ts'
-import { ENCODING_FILES } from '../query/query-values.ts'
 import { ACTIVITY } from './activity-answers.ts'
 import {
   CAPTURE_DELETED,

@@ -1,6 +1,6 @@
 /** The parameter rows of a device's lists, controls and reports; those of downloads are in src/shared/query. */
 import { BASE_NAME, BASE_NAME_RULE, CAPTURE_NAME, CAPTURE_NAME_RULE } from '../query/capture-name-rule.ts'
-import { listTimeRows } from '../query/list-times.ts'
+import { RANGE_PARAMETERS } from '../query/download/query-range.ts'
 import {
   CAPTURE_NAME_TYPE,
   choiceType,
@@ -13,9 +13,9 @@ import {
   wordType,
 } from '../query/parameter-types.ts'
 import type { ParameterRows } from '../query/query-parameters.ts'
-import { RANGE_PARAMETERS } from '../query/query-range.ts'
-import { TIME_LIMIT_NS } from '../query/query-time.ts'
 import { SIZE_VIEWS, type SizeView, TIME_VIEWS, type TimeView } from '../query/split-views.ts'
+import { listTimeRows } from '../query/time/list-times.ts'
+import { TIME_LIMIT_NS } from '../query/time/query-time.ts'
 
 /** /stream/list, of a device and of the fleet. */
 export const LIST_PARAMETERS = {

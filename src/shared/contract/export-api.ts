@@ -1,8 +1,8 @@
 /** Exports: downloads that run as jobs and whose files are stored; and schedules, which order them repeatedly. */
 import type { ErrorCode } from '../base/error.ts'
-import { EXPORT_FILE_PARAMETERS, EXPORT_LIST_PARAMETERS } from '../query/export-options.ts'
-import { DOWNLOAD_TABLES } from '../query/parse-download-query.ts'
-import { ENCODING_FILES } from '../query/query-values.ts'
+import { EXPORT_FILE_PARAMETERS, EXPORT_LIST_PARAMETERS } from '../query/download/export-options.ts'
+import { DOWNLOAD_TABLES } from '../query/download/parse-download-query.ts'
+import { ENCODING_FILES } from '../query/download/query-values.ts'
 import { type Answer, type Endpoint, type HeaderRow, json } from './endpoint.ts'
 import { EXPORT, EXPORT_MANIFEST, EXPORTS, SCHEDULE, SCHEDULES } from './export-answers.ts'
 import { CAPFLEET_DEVICE, LAST_EVENT_ID, LOCATION } from './headers.ts'

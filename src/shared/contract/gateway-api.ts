@@ -3,12 +3,12 @@
  * information about itself.
  */
 import type { ErrorCode } from '../base/error.ts'
-import { AUDIT_PARAMETERS } from '../query/audit-parameters.ts'
-import { COUNT_PARAMETERS } from '../query/count-query.ts'
-import { EVENTS_PARAMETERS, FLEET_PARAMETERS, RECEIPT_PARAMETERS } from '../query/gateway-options.ts'
-import { DOWNLOAD_TABLES } from '../query/parse-download-query.ts'
+import { COUNT_PARAMETERS } from '../query/download/count-query.ts'
+import { EVENTS_PARAMETERS, FLEET_PARAMETERS, RECEIPT_PARAMETERS } from '../query/download/gateway-options.ts'
+import { DOWNLOAD_TABLES } from '../query/download/parse-download-query.ts'
 import { FLEET_ACTIVITY } from './activity-answers.ts'
 import { AUDIT_PAGE } from './audit-answers.ts'
+import { AUDIT_PARAMETERS } from './audit-parameters.ts'
 import { FLEET_CAPTURE_LIST, FLEET_SPLIT_LIST } from './capture-answers.ts'
 import { DEVICE_API, DOWNLOAD_ANSWER, type DownloadEndpoint, downloadRows } from './device-api.ts'
 import { ACTIVITY_PARAMETERS, ACTIVITY_RANGE } from './device-parameters.ts'

@@ -1,6 +1,7 @@
 /** The parameters of a search for addresses, at a device and over a fleet. */
-import { addressQuestionsType } from '../query/address-list.ts'
-import { DOWNLOAD_PARAMETERS } from '../query/download-parameters.ts'
+
+import { DOWNLOAD_PARAMETERS } from '../query/download/download-parameters.ts'
+import { addressQuestionsType } from '../query/filter/address-list.ts'
 import { INTEGER_MAX, integerType, SWITCH } from '../query/parameter-types.ts'
 import type { ParameterRows } from '../query/query-parameters.ts'
 import { ACTIVITY_RANGE } from './device-parameters.ts'

@@ -1,6 +1,6 @@
 /** The parameters for ordering a token or a ticket. */
 import { SCOPES, type Scope } from '../base/scopes.ts'
-import { isEnclosed } from '../query/joined-filter.ts'
+import { isEnclosed } from '../query/filter/joined-filter.ts'
 import { durationType, lineType, NS_PER_DAY, numberType, TEXT } from '../query/parameter-types.ts'
 import { badParameter, type ParameterRows, type ParameterType, quote } from '../query/query-parameters.ts'
 

@@ -6,7 +6,7 @@ import { ANSWER_BYTES_MAX } from '../../gateway/device/device-client.ts'
 import { deviceLate } from '../../gateway/device/device-failure.ts'
 import type { FleetMember } from '../../gateway/fleet/fleet.ts'
 import { CapfleetError } from '../../shared/base/error.ts'
-import { TIME_LIMIT_NS } from '../../shared/query/query-time.ts'
+import { TIME_LIMIT_NS } from '../../shared/query/time/query-time.ts'
 
 export interface FlushQuestion {
   /** The end of the time range. */

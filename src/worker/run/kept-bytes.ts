@@ -3,7 +3,7 @@ import { type ExportOrder, orderedQuery } from '../../gateway/export/export-orde
 import type { ExportedFile, KeptPlace } from '../../gateway/export/export-record.ts'
 import type { ByteRange, ExportTarget } from '../../gateway/export/target/export-target.ts'
 import { decode } from '../../gateway/fetch/encoding/decode.ts'
-import { encodingOf } from '../../shared/query/query-values.ts'
+import { encodingOf } from '../../shared/query/download/query-values.ts'
 
 export interface KeptFiles {
   readonly target: ExportTarget

@@ -16,12 +16,12 @@ import { joinBounds } from '../../shared/auth/bounds.ts'
 import { findUser } from '../../shared/auth/users-file.ts'
 import { type Caller, isOf } from '../../shared/base/caller.ts'
 import { CapfleetError } from '../../shared/base/error.ts'
-import { followingCronMs } from '../../shared/query/cron-times.ts'
-import { EXPORT_PARAMETERS } from '../../shared/query/export-options.ts'
-import { FLEET_PARAMETERS, parseGatewayOptions } from '../../shared/query/gateway-options.ts'
-import { parseDownloadQuery } from '../../shared/query/parse-download-query.ts'
+import { EXPORT_PARAMETERS } from '../../shared/query/download/export-options.ts'
+import { FLEET_PARAMETERS, parseGatewayOptions } from '../../shared/query/download/gateway-options.ts'
+import { parseDownloadQuery } from '../../shared/query/download/parse-download-query.ts'
 import { parseQueryString } from '../../shared/query/parse-query-string.ts'
 import { readParameters } from '../../shared/query/read-parameters.ts'
+import { followingCronMs } from '../../shared/query/time/cron-times.ts'
 
 export type SchedulingParts = Pick<
   ExportParts,

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { lostPackets } from '../../../appliance/downloads/lost-packets.ts'
 import { LogEntryKind, packLogEntries, SegmentFlag } from '../../../native/segment-entry.ts'
-import { parseDownloadQuery } from '../../../src/shared/query/parse-download-query.ts'
+import { parseDownloadQuery } from '../../../src/shared/query/download/parse-download-query.ts'
 import { parseQueryString } from '../../../src/shared/query/parse-query-string.ts'
 import { captureRecord } from '../../support/packets/capture-records.ts'
 

@@ -4,7 +4,7 @@ import { type StreamSelection, selectStreams } from '../../../appliance/download
 import type { StoredCapture } from '../../../appliance/store/stored-capture.ts'
 import { LOG_ENTRY_BYTES, readLogEntry } from '../../../native/segment-entry.ts'
 import { CapfleetError } from '../../../src/shared/base/error.ts'
-import type { DownloadQuery } from '../../../src/shared/query/download-query.ts'
+import type { DownloadQuery } from '../../../src/shared/query/download/download-query.ts'
 import { captureRecord } from '../../support/packets/capture-records.ts'
 
 const select = (

@@ -8,7 +8,7 @@ import {
   runAt,
   type ScheduleRow,
 } from '../../../appliance/settings/schedule-rows.ts'
-import { localTimeAt } from '../../../src/shared/query/local-time.ts'
+import { localTimeAt } from '../../../src/shared/query/time/local-time.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
 
 const ALL = CAPTURE_DAYS

@@ -5,7 +5,11 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { gunzipSync } from 'node:zlib'
-import { COMPRESSIONS, type Compression, encodingOf } from '../../../src/shared/query/query-values.ts'
+import {
+  COMPRESSIONS,
+  type Compression,
+  encodingOf,
+} from '../../../src/shared/query/download/query-values.ts'
 import { TIME_SOURCES } from '../../../src/shared/query/time-source.ts'
 import { readPcap, recordLines } from '../../support/packets/pcap-records.ts'
 import { makePcapng } from '../../support/packets/pcapng-maker.ts'

@@ -7,7 +7,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { PCAP_HEADER_BYTES } from '../../../src/shared/pcap/pcap-sizes.ts'
-import { type FrameCondition, parseFrameFilter } from '../../../src/shared/query/frame-filter.ts'
+import { type FrameCondition, parseFrameFilter } from '../../../src/shared/query/filter/frame-filter.ts'
 import { OWN_LOOPBACK } from '../network/own-loopback.ts'
 import { NotedChanges } from '../noted-changes.ts'
 import { makePacket, makePcap, makeRecord } from '../packets/packet-maker.ts'

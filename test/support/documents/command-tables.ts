@@ -2,7 +2,7 @@
 import { Command } from 'commander'
 import { addClientCommands, CLIENT_COMMANDS } from '../../../src/client/command/client-commands.ts'
 import { QueryFlags } from '../../../src/client/command/common/query-flags.ts'
-import { DOWNLOAD_TABLES } from '../../../src/shared/query/parse-download-query.ts'
+import { DOWNLOAD_TABLES } from '../../../src/shared/query/download/parse-download-query.ts'
 import { code, table } from './reference-tables.ts'
 
 /** Every command that calls a gateway, with its own flags; then the flags of downloads. */

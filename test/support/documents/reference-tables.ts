@@ -12,7 +12,7 @@ import { COMMON_ANSWER_HEADERS, COMMON_REQUEST_HEADERS } from '../../../src/shar
 import { parameterText } from '../../../src/shared/contract/openapi-operation.ts'
 import type { Parameter } from '../../../src/shared/query/query-parameters.ts'
 import { COMMON_PARAMETERS } from '../../../src/shared/query/read-parameters.ts'
-import { TIME_FORMS, type TimeForm } from '../../../src/shared/query/time-forms.ts'
+import { TIME_FORMS, type TimeForm } from '../../../src/shared/query/time/time-forms.ts'
 import { REPOSITORY_ROOT } from '../repository-files.ts'
 import type { MetricTexts } from './metric-texts.ts'
 

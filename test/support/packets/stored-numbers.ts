@@ -8,7 +8,7 @@ import { portFolder } from '../../../appliance/store/store-paths.ts'
 import { streamOf } from '../../../appliance/store/stored-capture.ts'
 import { listBlocks } from '../../../native/addon.ts'
 import { type LogEntry, LogEntryKind } from '../../../native/segment-entry.ts'
-import { TIME_LIMIT_NS } from '../../../src/shared/query/query-time.ts'
+import { TIME_LIMIT_NS } from '../../../src/shared/query/time/query-time.ts'
 import { numbersInFile } from './numbered-packets.ts'
 
 const run = promisify(execFile)

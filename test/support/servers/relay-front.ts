@@ -17,7 +17,7 @@ import { relayDownload } from '../../../src/gateway/serve/relay.ts'
 import { UNBOUNDED } from '../../../src/shared/base/caller.ts'
 import { Secret } from '../../../src/shared/base/secret.ts'
 import { followConnections } from '../../../src/shared/http/reset-connection.ts'
-import { parseDownloadQuery } from '../../../src/shared/query/parse-download-query.ts'
+import { parseDownloadQuery } from '../../../src/shared/query/download/parse-download-query.ts'
 import { parseQueryString } from '../../../src/shared/query/parse-query-string.ts'
 import type { TempCertificate } from '../access/temp-certificate.ts'
 

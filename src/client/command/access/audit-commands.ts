@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import type { z } from 'zod'
 import { listText } from '../../../shared/base/list-text.ts'
 import type { AUDIT_PAGE } from '../../../shared/contract/audit-answers.ts'
-import { AUDIT_PARAMETERS } from '../../../shared/query/audit-parameters.ts'
+import { AUDIT_PARAMETERS } from '../../../shared/contract/audit-parameters.ts'
 import {
   type Column,
   type FormatOptions,

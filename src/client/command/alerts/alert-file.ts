@@ -1,9 +1,9 @@
 /** A file of alerts as the downloads or exports that it asks for: one for each conversation and time. */
 import { createReadStream } from 'node:fs'
 import { CapfleetError } from '../../../shared/base/error.ts'
-import { type Alert, readAlertLine } from '../../../shared/query/alert-line.ts'
-import { flowKey } from '../../../shared/query/flow-filter.ts'
-import { type PivotMargins, pivotRange } from '../../../shared/query/pivot.ts'
+import { type Alert, readAlertLine } from '../../../shared/query/flow/alert-line.ts'
+import { flowKey } from '../../../shared/query/flow/flow-filter.ts'
+import { type PivotMargins, pivotRange } from '../../../shared/query/flow/pivot.ts'
 import { usageFailure } from '../../client-failure.ts'
 import { STANDARD_INPUT } from '../common/capture-name-of.ts'
 

@@ -1,8 +1,8 @@
 /** `--alert FILE` of `capfleet get` and `capfleet export create`: its flags, and the alerts that they give. */
 import type { Command } from 'commander'
-import { PIVOT_MARGINS, type PivotMargins } from '../../../shared/query/pivot.ts'
+import { PIVOT_MARGINS, type PivotMargins } from '../../../shared/query/flow/pivot.ts'
 import { visible } from '../../../shared/query/query-parameters.ts'
-import { resolveTimeZone } from '../../../shared/query/time-zone.ts'
+import { resolveTimeZone } from '../../../shared/query/time/time-zone.ts'
 import { ClientFailure, usageFailure } from '../../client-failure.ts'
 import type { QueryPairs } from '../../gateway-client.ts'
 import { AlertFile, type AlertResult, counted, type MergedAlert, shownFile } from './alert-file.ts'

@@ -1,5 +1,5 @@
 /** The query for the packets of an alert: its conversation, its time, and the devices that saw it. */
-import { type PivotMargins, pivotParameters, pivotRange } from '../../../shared/query/pivot.ts'
+import { type PivotMargins, pivotParameters, pivotRange } from '../../../shared/query/flow/pivot.ts'
 import { visible } from '../../../shared/query/query-parameters.ts'
 import { ClientFailure } from '../../client-failure.ts'
 import type { GatewayClient, QueryPairs } from '../../gateway-client.ts'

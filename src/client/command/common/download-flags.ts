@@ -2,9 +2,9 @@
 
 import { createReadStream } from 'node:fs'
 import { type Command, Option } from 'commander'
-import { ADDRESS_LIST_CHARACTERS_MAX, addressListType } from '../../../shared/query/address-list.ts'
+import { ADDRESS_LIST_CHARACTERS_MAX, addressListType } from '../../../shared/query/filter/address-list.ts'
 import type { ParameterType } from '../../../shared/query/query-parameters.ts'
-import { isRelativeTime } from '../../../shared/query/query-time.ts'
+import { isRelativeTime } from '../../../shared/query/time/query-time.ts'
 import { usageFailure } from '../../client-failure.ts'
 import type { QueryPairs } from '../../gateway-client.ts'
 import { FILE_FLAGS, type GivenOptions, type QueryFlags } from './query-flags.ts'

@@ -1,6 +1,6 @@
 /** What the head of the answer to a download says. */
 import { listText } from '../../../shared/base/list-text.ts'
-import { ENCODING_FILES, type Encoding } from '../../../shared/query/query-values.ts'
+import { ENCODING_FILES, type Encoding } from '../../../shared/query/download/query-values.ts'
 import { ClientFailure } from '../../client-failure.ts'
 import type { Received } from '../../transport.ts'
 import { shownNs } from '../common/list-output.ts'

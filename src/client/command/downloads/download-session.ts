@@ -4,7 +4,7 @@
  */
 import { createHash, type Hash } from 'node:crypto'
 import { CapfleetError } from '../../../shared/base/error.ts'
-import { type Encoding, isCompressed, PARTIAL_ELEMENTS } from '../../../shared/query/query-values.ts'
+import { type Encoding, isCompressed, PARTIAL_ELEMENTS } from '../../../shared/query/download/query-values.ts'
 import { ClientFailure } from '../../client-failure.ts'
 import type { GatewayClient, QueryPairs } from '../../gateway-client.ts'
 import type { Received } from '../../transport.ts'

@@ -1,9 +1,9 @@
 /** `capfleet get --alert`: the packets of each alert in a file of Suricata or Zeek. */
 import { mkdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fileTime } from '../../../shared/query/download-file-name.ts'
-import { ipProtocolName } from '../../../shared/query/ip-protocols.ts'
-import { COMPRESSIONS, FILE_FORMATS, fileEndingOf } from '../../../shared/query/query-values.ts'
+import { fileTime } from '../../../shared/query/download/download-file-name.ts'
+import { COMPRESSIONS, FILE_FORMATS, fileEndingOf } from '../../../shared/query/download/query-values.ts'
+import { ipProtocolName } from '../../../shared/query/flow/ip-protocols.ts'
 import { ClientFailure, type FailureKind, usageFailure } from '../../client-failure.ts'
 import { type DownloadTarget, downloadTarget } from '../../download-target.ts'
 import type { GatewayClient, QueryPairs } from '../../gateway-client.ts'

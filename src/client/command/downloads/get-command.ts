@@ -1,7 +1,7 @@
 /** `capfleet get`: a download into a file, into several files, or into a pipe. */
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
-import { DOWNLOAD_TABLES } from '../../../shared/query/parse-download-query.ts'
+import { DOWNLOAD_TABLES } from '../../../shared/query/download/parse-download-query.ts'
 import { ClientFailure, usageFailure } from '../../client-failure.ts'
 import { type DownloadTarget, downloadTarget } from '../../download-target.ts'
 import type { GatewayClient, QueryPairs } from '../../gateway-client.ts'

@@ -1,9 +1,9 @@
 /** `capfleet get --seen`: the packets of addresses, from the devices where these were seen, and from no longer range. */
 import { listText } from '../../../shared/base/list-text.ts'
 import { SEEN_PARAMETERS, SEEN_RANGE } from '../../../shared/contract/seen-parameters.ts'
-import { addressListType } from '../../../shared/query/address-list.ts'
-import { DOWNLOAD_PARAMETERS } from '../../../shared/query/download-parameters.ts'
-import { FLEET_PARAMETERS } from '../../../shared/query/gateway-options.ts'
+import { DOWNLOAD_PARAMETERS } from '../../../shared/query/download/download-parameters.ts'
+import { FLEET_PARAMETERS } from '../../../shared/query/download/gateway-options.ts'
+import { addressListType } from '../../../shared/query/filter/address-list.ts'
 import { ClientFailure, usageFailure } from '../../client-failure.ts'
 import { type DownloadTarget, downloadTarget, type FoundBy } from '../../download-target.ts'
 import { type FleetSeenEnd, incompleteText, type SeenAt, seenLines } from '../../fleet-seen.ts'

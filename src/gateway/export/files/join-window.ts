@@ -2,7 +2,7 @@
 import { open } from 'node:fs/promises'
 import { formatPcapHeader, type PcapHeader } from '../../../shared/pcap/pcap-header.ts'
 import { PCAP_HEADER_BYTES } from '../../../shared/pcap/pcap-sizes.ts'
-import type { DownloadQuery } from '../../../shared/query/download-query.ts'
+import type { DownloadQuery } from '../../../shared/query/download/download-query.ts'
 import { agreedHeader } from '../../pcap/common-header.ts'
 import { type MergedInput, PcapMerge } from '../../pcap/merge.ts'
 import { PcapInput } from '../../pcap/pcap-input.ts'

@@ -3,7 +3,7 @@
  * elsewhere.
  */
 import type { ErrorCode } from '../../../shared/base/error.ts'
-import type { Encoding } from '../../../shared/query/query-values.ts'
+import type { Encoding } from '../../../shared/query/download/query-values.ts'
 import type { BodyRead } from '../../device/device-stream.ts'
 import type { DeviceClaims } from '../proof/device-claims.ts'
 import type { ReopenStep } from '../stream/leased-streams.ts'

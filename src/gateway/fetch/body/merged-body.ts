@@ -7,7 +7,7 @@ import {
   type Encoding,
   isCompressed,
   PARTIAL_ELEMENTS,
-} from '../../../shared/query/query-values.ts'
+} from '../../../shared/query/download/query-values.ts'
 import { isForeign } from '../../device/device-kind.ts'
 import type { DownloadPlan, DownloadStep } from '../../fleet/plan.ts'
 import { agreedHeader } from '../../pcap/common-header.ts'

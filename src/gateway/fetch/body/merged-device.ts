@@ -9,7 +9,7 @@ import type { Log } from '../../../shared/base/log.ts'
 import { formatPcapHeader, type StreamHeader } from '../../../shared/pcap/pcap-header.ts'
 import { PCAP_HEADER_BYTES } from '../../../shared/pcap/pcap-sizes.ts'
 import { withoutPadding } from '../../../shared/pcap/record-boundary.ts'
-import { type CompressedEncoding, isCompressed } from '../../../shared/query/query-values.ts'
+import { type CompressedEncoding, isCompressed } from '../../../shared/query/download/query-values.ts'
 import { isForeign, kindOfAnswer } from '../../device/device-kind.ts'
 import {
   type DownloadPlan,

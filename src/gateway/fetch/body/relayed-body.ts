@@ -1,6 +1,6 @@
 /** The body of a download from one device, byte for byte as the device sends it. */
 import { addAbortListener } from 'node:events'
-import { type Encoding, isCompressed } from '../../../shared/query/query-values.ts'
+import { type Encoding, isCompressed } from '../../../shared/query/download/query-values.ts'
 import { isForeign } from '../../device/device-kind.ts'
 import type { BodyRead } from '../../device/device-stream.ts'
 import type { DownloadPlan, DownloadStep } from '../../fleet/plan.ts'

@@ -1,5 +1,5 @@
 import { constants, createGunzip, createZstdDecompress, type Gunzip, type ZstdDecompress } from 'node:zlib'
-import type { CompressedEncoding } from '../../../shared/query/query-values.ts'
+import type { CompressedEncoding } from '../../../shared/query/download/query-values.ts'
 import { deviceProtocol } from '../../device/device-failure.ts'
 
 /** Maximum decoder window: 128 MiB. */

@@ -1,7 +1,7 @@
 import { addAbortListener } from 'node:events'
 import { Compressor } from '../../../../native/compressor.ts'
 import { FairLimit } from '../../../shared/base/fair-limit.ts'
-import type { Compression } from '../../../shared/query/query-values.ts'
+import type { Compression } from '../../../shared/query/download/query-values.ts'
 
 /**
  * Number of merges per process that may be compressed in groups of the usual size. While its client reads nothing,

@@ -1,5 +1,5 @@
 /** How a device's stream is encoded, by its first bytes. */
-import type { CompressedEncoding } from '../../../shared/query/query-values.ts'
+import type { CompressedEncoding } from '../../../shared/query/download/query-values.ts'
 
 const GZIP_MAGIC = Buffer.of(0x1f, 0x8b)
 const ZSTD_MAGIC = Buffer.of(0x28, 0xb5, 0x2f, 0xfd)

@@ -1,7 +1,7 @@
 /**
  * What a device states about its packets in headers and trailers. It is not trusted: malformed statements are ignored.
  */
-import type { DownloadQuery } from '../../../shared/query/download-query.ts'
+import type { DownloadQuery } from '../../../shared/query/download/download-query.ts'
 
 type Fields = Readonly<Record<string, string>>
 

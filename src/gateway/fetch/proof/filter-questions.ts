@@ -12,7 +12,7 @@ import {
   formatFrameFilter,
   parseFrameFilter,
   rareValue,
-} from '../../../shared/query/frame-filter.ts'
+} from '../../../shared/query/filter/frame-filter.ts'
 
 /**
  * One for FilterBPF, one for each field of FilterFrame and one for its operator `!=`, because a device may support only some

@@ -3,8 +3,8 @@
  * reject unhelpfully.
  */
 import { CapfleetError } from '../../../shared/base/error.ts'
-import type { DownloadQuery } from '../../../shared/query/download-query.ts'
-import { LEGACY_CAPTURES_MAX } from '../../../shared/query/legacy-query.ts'
+import type { DownloadQuery } from '../../../shared/query/download/download-query.ts'
+import { LEGACY_CAPTURES_MAX } from '../../../shared/query/download/legacy-query.ts'
 import type { FleetMember } from '../../fleet/fleet.ts'
 import { type DownloadStep, widened } from '../../fleet/plan.ts'
 

@@ -6,7 +6,7 @@ import { parsePcapHeader } from '../../../shared/pcap/pcap-header.ts'
 import { PCAP_HEADER_BYTES } from '../../../shared/pcap/pcap-sizes.ts'
 import { PcapngBoundary } from '../../../shared/pcap/pcapng-boundary.ts'
 import { RecordBoundary } from '../../../shared/pcap/record-boundary.ts'
-import type { CompressedEncoding } from '../../../shared/query/query-values.ts'
+import type { CompressedEncoding } from '../../../shared/query/download/query-values.ts'
 import { deviceProtocol } from '../../device/device-failure.ts'
 import { decode } from '../encoding/decode.ts'
 

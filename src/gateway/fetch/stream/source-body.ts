@@ -2,7 +2,7 @@
  * The body of one device's answer, checked while it is read. It is either pushed to a relay (pour) or pulled by a
  * merge piece by piece (take, next), not both.
  */
-import { type Encoding, isCompressed, PARTIAL_ELEMENTS } from '../../../shared/query/query-values.ts'
+import { type Encoding, isCompressed, PARTIAL_ELEMENTS } from '../../../shared/query/download/query-values.ts'
 import { framedAfter, NO_OPEN_CHUNK } from '../../device/body-framing.ts'
 import { deviceProtocol } from '../../device/device-failure.ts'
 import { kindOfAnswer } from '../../device/device-kind.ts'

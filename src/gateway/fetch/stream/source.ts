@@ -12,7 +12,7 @@ import {
   type Encoding,
   FILE_FORMATS,
   isCompressed,
-} from '../../../shared/query/query-values.ts'
+} from '../../../shared/query/download/query-values.ts'
 import { NO_OPEN_CHUNK } from '../../device/body-framing.ts'
 import type { DeviceClient } from '../../device/device-client.ts'
 import { deviceLate, deviceProtocol } from '../../device/device-failure.ts'

@@ -1,8 +1,8 @@
 /** The audit, for callers who may read it. */
 import { FairLimit } from '../../../shared/base/fair-limit.ts'
+import { AUDIT_PARAMETERS, AUDIT_PLACE } from '../../../shared/contract/audit-parameters.ts'
 import { takeParameters } from '../../../shared/contract/request-parameters.ts'
-import { AUDIT_PARAMETERS, AUDIT_PLACE } from '../../../shared/query/audit-parameters.ts'
-import { readListTimes } from '../../../shared/query/list-times.ts'
+import { readListTimes } from '../../../shared/query/time/list-times.ts'
 import { type AuditPlace, type ChainEntry, readAuditPage } from '../../audit/read-audit.ts'
 import { seesAll, seesQueries } from '../request/caller-bounds.ts'
 import { requestSignal } from '../request/request-caller.ts'

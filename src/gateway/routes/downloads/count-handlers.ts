@@ -3,9 +3,9 @@
  * below /devices/{device}/ the answer is that of the device.
  */
 import { givenParameters } from '../../../shared/contract/request-parameters.ts'
-import { COUNT_PARAMETERS, parseCountedQuery } from '../../../shared/query/count-query.ts'
+import { COUNT_PARAMETERS, parseCountedQuery } from '../../../shared/query/download/count-query.ts'
+import { estimatedKind } from '../../../shared/query/download/parse-download-query.ts'
 import { ignoredNames } from '../../../shared/query/ignored-names.ts'
-import { estimatedKind } from '../../../shared/query/parse-download-query.ts'
 import { readParameters } from '../../../shared/query/read-parameters.ts'
 import { openDeviceCount } from '../../fetch/lines/device-count.ts'
 import { FleetCount } from '../../fetch/lines/fleet-count.ts'

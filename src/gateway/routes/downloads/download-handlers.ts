@@ -2,7 +2,7 @@
  * Downloads: at the root, from whichever devices of the fleet hold the packets; below /devices/{device}/, from that
  * one.
  */
-import type { DownloadKind } from '../../../shared/query/download-query.ts'
+import type { DownloadKind } from '../../../shared/query/download/download-query.ts'
 import { planDownload } from '../../fleet/plan.ts'
 import { captureHolder } from '../request/capture-holder.ts'
 import { selectedSources } from '../request/fleet-selection.ts'

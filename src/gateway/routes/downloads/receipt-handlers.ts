@@ -2,7 +2,7 @@
 import { isOf } from '../../../shared/base/caller.ts'
 import { CapfleetError } from '../../../shared/base/error.ts'
 import { takeNoParameters, takeParameters } from '../../../shared/contract/request-parameters.ts'
-import { RECEIPT_PARAMETERS } from '../../../shared/query/gateway-options.ts'
+import { RECEIPT_PARAMETERS } from '../../../shared/query/download/gateway-options.ts'
 import { type StoredReceipt, shownReceipt } from '../../serve/receipt.ts'
 import { madeOf, maySee } from '../request/caller-bounds.ts'
 import type { RouteContext } from '../request/route-context.ts'

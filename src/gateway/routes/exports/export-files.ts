@@ -1,7 +1,7 @@
 /** The files of exports, and their manifest. */
 import { CapfleetError } from '../../../shared/base/error.ts'
 import { takeNoParameters, takeParameters } from '../../../shared/contract/request-parameters.ts'
-import { EXPORT_FILE_PARAMETERS } from '../../../shared/query/export-options.ts'
+import { EXPORT_FILE_PARAMETERS } from '../../../shared/query/download/export-options.ts'
 import { badParameter } from '../../../shared/query/query-parameters.ts'
 import { orderFacts } from '../../export/export-order.ts'
 import { type ExportRecord, keptCount } from '../../export/export-record.ts'

@@ -8,10 +8,10 @@ import {
   takeParameters,
 } from '../../../shared/contract/request-parameters.ts'
 import { refuseBody } from '../../../shared/http/request-body.ts'
-import { EXPORT_LIST_PARAMETERS, EXPORT_PARAMETERS } from '../../../shared/query/export-options.ts'
-import { type GatewayOptions, parseGatewayOptions } from '../../../shared/query/gateway-options.ts'
+import { EXPORT_LIST_PARAMETERS, EXPORT_PARAMETERS } from '../../../shared/query/download/export-options.ts'
+import { type GatewayOptions, parseGatewayOptions } from '../../../shared/query/download/gateway-options.ts'
+import { estimatedKind, parseDownloadQuery } from '../../../shared/query/download/parse-download-query.ts'
 import { ignoredNames } from '../../../shared/query/ignored-names.ts'
-import { estimatedKind, parseDownloadQuery } from '../../../shared/query/parse-download-query.ts'
 import type { ParameterValues } from '../../../shared/query/query-parameters.ts'
 import { readParameters } from '../../../shared/query/read-parameters.ts'
 import { type ExportOrder, orderedQuery, orderOf, targetName } from '../../export/export-order.ts'

@@ -1,9 +1,9 @@
 /** /v1/activity: what the devices recorded and when, side by side. */
 import { ACTIVITY_PARAMETERS, ACTIVITY_RANGE } from '../../../shared/contract/device-parameters.ts'
 import { givenParameters, takeParameters } from '../../../shared/contract/request-parameters.ts'
-import { FLEET_PARAMETERS } from '../../../shared/query/gateway-options.ts'
+import { FLEET_PARAMETERS } from '../../../shared/query/download/gateway-options.ts'
+import { readActivityRange } from '../../../shared/query/download/query-range.ts'
 import { badParameter } from '../../../shared/query/query-parameters.ts'
-import { readActivityRange } from '../../../shared/query/query-range.ts'
 import { deviceFailure } from '../../device/device-failure.ts'
 import { formatActivity } from '../../fleet/device-activity.ts'
 import { type DeviceReply, fanOut } from '../../fleet/fan-out.ts'

@@ -1,6 +1,6 @@
 import { CapfleetError } from '../../../shared/base/error.ts'
-import type { DownloadQuery } from '../../../shared/query/download-query.ts'
-import { parseDownloadQuery } from '../../../shared/query/parse-download-query.ts'
+import type { DownloadQuery } from '../../../shared/query/download/download-query.ts'
+import { parseDownloadQuery } from '../../../shared/query/download/parse-download-query.ts'
 import { isForeign } from '../../device/device-kind.ts'
 import { callerLabel } from '../../device/device-request.ts'
 import { checkFilters, needsCheck } from '../../fleet/check-filters.ts'

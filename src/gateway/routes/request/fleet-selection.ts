@@ -1,5 +1,5 @@
 import { givenParameters } from '../../../shared/contract/request-parameters.ts'
-import { FLEET_PARAMETERS } from '../../../shared/query/gateway-options.ts'
+import { FLEET_PARAMETERS } from '../../../shared/query/download/gateway-options.ts'
 import { parseQueryString, withoutPluses } from '../../../shared/query/parse-query-string.ts'
 import { badParameter } from '../../../shared/query/query-parameters.ts'
 import { readParameters } from '../../../shared/query/read-parameters.ts'

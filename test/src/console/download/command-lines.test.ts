@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { Command } from 'commander'
 import { QueryFlags } from '../../../../src/client/command/common/query-flags.ts'
-import { DOWNLOAD_TABLES } from '../../../../src/shared/query/parse-download-query.ts'
+import { DOWNLOAD_TABLES } from '../../../../src/shared/query/download/parse-download-query.ts'
 
 // The page derives the gateway's address from its own.
 Object.assign(globalThis, { location: new URL('https://gw.example/tools/?x=1#/timeline') })

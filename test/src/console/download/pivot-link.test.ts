@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { formatPageState, parsePageState, withInstants } from '../../../../src/console/base/page-url.ts'
 import { PIVOT_NAMES, pivotedState, withPivot } from '../../../../src/console/download/pivot-link.ts'
-import { TIME_FORMS } from '../../../../src/shared/query/time-forms.ts'
+import { TIME_FORMS } from '../../../../src/shared/query/time/time-forms.ts'
 
 const LINK =
   '#/pivot?src=192.0.2.1&dst=203.0.113.9&proto=TCP&sport=51234&dport=443&at=2026-11-02T09:00:01.5Z&before=10s&after=1m'

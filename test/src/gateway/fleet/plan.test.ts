@@ -4,7 +4,7 @@ import { planDownload, withinProfiles } from '../../../../src/gateway/fleet/plan
 import { withinBounds } from '../../../../src/gateway/fleet/within-bounds.ts'
 import { UNBOUNDED } from '../../../../src/shared/base/caller.ts'
 import { CapfleetError } from '../../../../src/shared/base/error.ts'
-import { parseDownloadQuery } from '../../../../src/shared/query/parse-download-query.ts'
+import { parseDownloadQuery } from '../../../../src/shared/query/download/parse-download-query.ts'
 import { parseQueryString } from '../../../../src/shared/query/parse-query-string.ts'
 
 const CONTEXT = { zone: 'UTC', nowNs: 0n }

@@ -8,7 +8,7 @@ import {
 } from '../../../../src/gateway/fleet/seen-question.ts'
 import { withFilters } from '../../../../src/gateway/fleet/within-bounds.ts'
 import { CapfleetError } from '../../../../src/shared/base/error.ts'
-import { parseDownloadQuery } from '../../../../src/shared/query/parse-download-query.ts'
+import { parseDownloadQuery } from '../../../../src/shared/query/download/parse-download-query.ts'
 
 const ADDRESSES = '10.0.0.1,10.0.0.0/24'
 

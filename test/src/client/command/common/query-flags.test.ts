@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Command } from 'commander'
 import { longFlag, QueryFlags } from '../../../../../src/client/command/common/query-flags.ts'
-import { DOWNLOAD_TABLES } from '../../../../../src/shared/query/parse-download-query.ts'
+import { DOWNLOAD_TABLES } from '../../../../../src/shared/query/download/parse-download-query.ts'
 
 const parsed = (...args: readonly string[]) => {
   const flags = new QueryFlags(DOWNLOAD_TABLES.export)

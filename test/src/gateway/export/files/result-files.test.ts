@@ -10,7 +10,7 @@ import {
   type ResultOptions,
   removeReplaced,
 } from '../../../../../src/gateway/export/files/result-files.ts'
-import { type Compression, encodingOf } from '../../../../../src/shared/query/query-values.ts'
+import { type Compression, encodingOf } from '../../../../../src/shared/query/download/query-values.ts'
 import { makePacket, makePcap, makeRecord } from '../../../../support/packets/packet-maker.ts'
 import { type PcapRecord, readPcap, recordLines } from '../../../../support/packets/pcap-records.ts'
 import { seededRandom } from '../../../../support/seeded-random.ts'

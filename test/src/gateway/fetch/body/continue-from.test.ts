@@ -6,7 +6,7 @@ import { continueFrom, Rest, restOfBody } from '../../../../../src/gateway/fetch
 import { planDownload } from '../../../../../src/gateway/fleet/plan.ts'
 import { withinBounds } from '../../../../../src/gateway/fleet/within-bounds.ts'
 import { UNBOUNDED } from '../../../../../src/shared/base/caller.ts'
-import { parseDownloadQuery } from '../../../../../src/shared/query/parse-download-query.ts'
+import { parseDownloadQuery } from '../../../../../src/shared/query/download/parse-download-query.ts'
 import { parseQueryString } from '../../../../../src/shared/query/parse-query-string.ts'
 
 const QUERY = parseDownloadQuery('timerange', parseQueryString('TSBegin=1&TSEnd=2&TSUnit=sec'), {

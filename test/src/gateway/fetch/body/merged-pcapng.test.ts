@@ -15,7 +15,7 @@ import {
   sectionHeader,
   textOption,
 } from '../../../../../src/shared/pcap/pcapng-blocks.ts'
-import { parseDownloadQuery } from '../../../../../src/shared/query/parse-download-query.ts'
+import { parseDownloadQuery } from '../../../../../src/shared/query/download/parse-download-query.ts'
 import { parseQueryString } from '../../../../../src/shared/query/parse-query-string.ts'
 
 const PORTS = 200

@@ -6,7 +6,11 @@ import { describe, test } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import { gunzipSync, zstdDecompressSync } from 'node:zlib'
 import { encode } from '../../../../../src/gateway/fetch/encoding/encode.ts'
-import { COMPRESSIONS, encodingOf, PARTIAL_ELEMENTS } from '../../../../../src/shared/query/query-values.ts'
+import {
+  COMPRESSIONS,
+  encodingOf,
+  PARTIAL_ELEMENTS,
+} from '../../../../../src/shared/query/download/query-values.ts'
 import { eventually } from '../../../../support/eventually.ts'
 import { inChunks, inReusedChunks } from '../../../../support/packets/packet-maker.ts'
 

@@ -12,7 +12,7 @@ import { gatewayConfigSchema } from '../../../../../src/gateway/gateway-config.t
 import { buildParts, type OwnedParts } from '../../../../../src/gateway/parts.ts'
 import { UNBOUNDED } from '../../../../../src/shared/base/caller.ts'
 import { Metrics } from '../../../../../src/shared/base/metrics.ts'
-import { parseDownloadQuery } from '../../../../../src/shared/query/parse-download-query.ts'
+import { parseDownloadQuery } from '../../../../../src/shared/query/download/parse-download-query.ts'
 import { FakeDevice } from '../../../../support/devices/fake-device.ts'
 import { FLEET_BEGIN_NS, fleetPcap } from '../../../../support/devices/fake-fleet.ts'
 import { eventually } from '../../../../support/eventually.ts'

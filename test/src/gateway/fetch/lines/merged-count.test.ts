@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { countedPart, mergedCount } from '../../../../../src/gateway/fetch/lines/merged-count.ts'
 import { withinBounds } from '../../../../../src/gateway/fleet/within-bounds.ts'
 import { UNBOUNDED } from '../../../../../src/shared/base/caller.ts'
-import { parseDownloadQuery } from '../../../../../src/shared/query/parse-download-query.ts'
+import { parseDownloadQuery } from '../../../../../src/shared/query/download/parse-download-query.ts'
 import { seededRandom } from '../../../../support/seeded-random.ts'
 
 const HEADER = 24

@@ -9,7 +9,7 @@ import { gatewayConfigSchema } from '../../../../../src/gateway/gateway-config.t
 import { buildParts, type OwnedParts } from '../../../../../src/gateway/parts.ts'
 import { UNBOUNDED } from '../../../../../src/shared/base/caller.ts'
 import { Metrics } from '../../../../../src/shared/base/metrics.ts'
-import { parseDownloadQuery } from '../../../../../src/shared/query/parse-download-query.ts'
+import { parseDownloadQuery } from '../../../../../src/shared/query/download/parse-download-query.ts'
 import { API_BEGIN_NS, API_STEP_NS, ApiDevice } from '../../../../support/devices/api-device.ts'
 import { ethernet, ipv4, PROTOCOL, TYPE, udp } from '../../../../support/packets/packet-layers.ts'
 import { settleFresh, TempRedis } from '../../../../support/processes/temp-redis.ts'

@@ -14,7 +14,7 @@ import { withinBounds } from '../../../../../src/gateway/fleet/within-bounds.ts'
 import type { Lease } from '../../../../../src/gateway/lease/lease.ts'
 import { UNBOUNDED } from '../../../../../src/shared/base/caller.ts'
 import { Secret } from '../../../../../src/shared/base/secret.ts'
-import { parseDownloadQuery } from '../../../../../src/shared/query/parse-download-query.ts'
+import { parseDownloadQuery } from '../../../../../src/shared/query/download/parse-download-query.ts'
 import { parseQueryString } from '../../../../../src/shared/query/parse-query-string.ts'
 import { FLEET_RANGE, startFakeFleet } from '../../../../support/devices/fake-fleet.ts'
 
