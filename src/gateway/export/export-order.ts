@@ -5,12 +5,12 @@ import type { ExportOptions } from '../../shared/query/download/export-options.t
 import { formatGatewayOptions } from '../../shared/query/download/format-download-query.ts'
 import type { GatewayOptions } from '../../shared/query/download/gateway-options.ts'
 import { badParameter, quote } from '../../shared/query/query-parameters.ts'
+import { type DeviceIdentity, identityOf } from '../fleet/device-identity.ts'
 import type { Fleet } from '../fleet/fleet.ts'
-import { type DeviceIdentity, identityOf } from '../fleet/health/device-identity.ts'
-import { type KeptPlan, keepPlan, queryAgain, shownQueryOf } from '../fleet/kept-plan.ts'
-import { type DownloadPlan, isTimedByHardware } from '../fleet/plan.ts'
-import { type PlanFacts, planFacts } from '../fleet/plan-facts.ts'
-import type { BoundedQuery } from '../fleet/within-bounds.ts'
+import { type KeptPlan, keepPlan, queryAgain, shownQueryOf } from '../fleet/plan/kept-plan.ts'
+import { type DownloadPlan, isTimedByHardware } from '../fleet/plan/plan.ts'
+import { type PlanFacts, planFacts } from '../fleet/plan/plan-facts.ts'
+import type { BoundedQuery } from '../fleet/plan/within-bounds.ts'
 
 export interface ExportOrder {
   readonly id: string

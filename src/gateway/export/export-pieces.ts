@@ -4,7 +4,7 @@
  */
 
 import { downloadFileName, plainFileName } from '../../shared/query/download/download-file-name.ts'
-import type { BoundedQuery } from '../fleet/within-bounds.ts'
+import type { BoundedQuery } from '../fleet/plan/within-bounds.ts'
 import { type ExportOrder, orderedQuery } from './export-order.ts'
 import type { Checkpoint, ExportWindow } from './export-record.ts'
 

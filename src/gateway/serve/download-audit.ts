@@ -1,7 +1,7 @@
 /** Audit events of a download: a line before anything is taken, and one before its client can see the end. */
 import type { AuditActor, AuditEventName } from '../audit/audit-events.ts'
 import type { Audit } from '../audit/audit-log.ts'
-import type { PlanFacts } from '../fleet/plan-facts.ts'
+import type { PlanFacts } from '../fleet/plan/plan-facts.ts'
 import type { StoredReceipt } from './receipt.ts'
 
 export interface DownloadAuditFacts {

@@ -2,7 +2,7 @@ import { attachment, downloadFileName } from '../../shared/query/download/downlo
 import { ENCODING_FILES, type Encoding } from '../../shared/query/download/query-values.ts'
 import { ignoredNames } from '../../shared/query/ignored-names.ts'
 import type { BodyFacts, MissingPart } from '../fetch/body/body.ts'
-import type { DownloadPlan } from '../fleet/plan.ts'
+import type { DownloadPlan } from '../fleet/plan/plan.ts'
 
 /**
  * Response headers of a download. Never Content-Encoding: the file is compressed, not the

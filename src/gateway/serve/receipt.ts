@@ -3,8 +3,8 @@ import { formatGatewayOptions } from '../../shared/query/download/format-downloa
 import type { GatewayOptions } from '../../shared/query/download/gateway-options.ts'
 import type { DeviceResult } from '../fetch/body/body.ts'
 import type { BodyPlaces } from '../fetch/body/position.ts'
-import { type KeptPlan, keepShortPlan, shownQueryOf } from '../fleet/kept-plan.ts'
-import type { DownloadPlan } from '../fleet/plan.ts'
+import { type KeptPlan, keepShortPlan, shownQueryOf } from '../fleet/plan/kept-plan.ts'
+import type { DownloadPlan } from '../fleet/plan/plan.ts'
 
 /**
  * complete: every packet that was requested. truncated: ended at MaxBytes or MaxPackets; `nextNs` is the first packet

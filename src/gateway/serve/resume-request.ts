@@ -13,9 +13,9 @@ import {
   readParameters,
 } from '../../shared/query/read-parameters.ts'
 import type { ContinuedFrom } from '../fetch/body/continue-from.ts'
-import { queryAgain } from '../fleet/kept-plan.ts'
-import { type DownloadPlan, planDownload } from '../fleet/plan.ts'
-import type { BoundedQuery } from '../fleet/within-bounds.ts'
+import { queryAgain } from '../fleet/plan/kept-plan.ts'
+import { type DownloadPlan, planDownload } from '../fleet/plan/plan.ts'
+import type { BoundedQuery } from '../fleet/plan/within-bounds.ts'
 import type { StoredReceipt } from './receipt.ts'
 
 /** The request that is continued, and what its client has of the body. */

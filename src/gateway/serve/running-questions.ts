@@ -5,8 +5,8 @@
  */
 import type { Redis } from 'ioredis'
 import type { Log } from '../../shared/base/log.ts'
-import { type KeptPlan, keepShortPlan } from '../fleet/kept-plan.ts'
-import type { BoundedQuery } from '../fleet/within-bounds.ts'
+import { type KeptPlan, keepShortPlan } from '../fleet/plan/kept-plan.ts'
+import type { BoundedQuery } from '../fleet/plan/within-bounds.ts'
 import { asUnavailable } from '../lease/lease-failure.ts'
 import type { LeaseScheduler } from '../lease/lease-scheduler.ts'
 import { connectRedis, type RedisTarget } from '../redis/redis-connection.ts'

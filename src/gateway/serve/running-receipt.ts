@@ -2,7 +2,7 @@ import { createHash, type Hash } from 'node:crypto'
 import { CapfleetError } from '../../shared/base/error.ts'
 import type { GatewayOptions } from '../../shared/query/download/gateway-options.ts'
 import type { Body, BodyResult, DeviceResult, ReportedError } from '../fetch/body/body.ts'
-import type { DownloadPlan } from '../fleet/plan.ts'
+import type { DownloadPlan } from '../fleet/plan/plan.ts'
 import { type DownloadStatus, planFacts, type ReceiptDevice, type StoredReceipt } from './receipt.ts'
 import type { ResumedRequest } from './resume-request.ts'
 

@@ -19,8 +19,8 @@ import {
   mergeStep,
   partOfMerge,
   planDownload,
-} from '../../gateway/fleet/plan.ts'
-import type { BoundedQuery } from '../../gateway/fleet/within-bounds.ts'
+} from '../../gateway/fleet/plan/plan.ts'
+import type { BoundedQuery } from '../../gateway/fleet/plan/within-bounds.ts'
 import { FileInterfaces } from '../../gateway/pcap/file-interfaces.ts'
 import { taggedRecords } from '../../gateway/pcap/tagged-records.ts'
 import { CapfleetError } from '../../shared/base/error.ts'

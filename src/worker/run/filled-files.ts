@@ -21,7 +21,7 @@ import { joinWindow, type Span } from '../../gateway/export/files/join-window.ts
 import type { ResultFiles } from '../../gateway/export/files/result-files.ts'
 import { filesOfPiece, keptUpTo, NOTHING_TAKEN } from '../../gateway/export/fill-export.ts'
 import { targetOf } from '../../gateway/export/order-target.ts'
-import type { BoundedQuery } from '../../gateway/fleet/within-bounds.ts'
+import type { BoundedQuery } from '../../gateway/fleet/plan/within-bounds.ts'
 import type { FileInterfaces } from '../../gateway/pcap/file-interfaces.ts'
 import type { MergedInput } from '../../gateway/pcap/merge.ts'
 import { PcapInput } from '../../gateway/pcap/pcap-input.ts'

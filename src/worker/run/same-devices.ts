@@ -5,7 +5,7 @@
 import { deviceReplaced } from '../../gateway/device/device-failure.ts'
 import type { ExportOrder } from '../../gateway/export/export-order.ts'
 import type { ExportParts } from '../../gateway/export/export-parts.ts'
-import { isSameDevice } from '../../gateway/fleet/health/device-identity.ts'
+import { isSameDevice } from '../../gateway/fleet/device-identity.ts'
 
 /** Fails with device-replaced, or like a request to the device. */
 export async function refuseReplaced(

@@ -9,7 +9,7 @@ import { CapfleetError } from '../../../shared/base/error.ts'
 import { PcapngBoundary } from '../../../shared/pcap/pcapng-boundary.ts'
 import { badParameter } from '../../../shared/query/query-parameters.ts'
 import { isForeign } from '../../device/device-kind.ts'
-import { type DownloadPlan, fromBytes, fromTime } from '../../fleet/plan.ts'
+import { type DownloadPlan, fromBytes, fromTime } from '../../fleet/plan/plan.ts'
 import type { Body, DeviceResult } from './body.ts'
 import type { BodyPlaces, Position } from './position.ts'
 

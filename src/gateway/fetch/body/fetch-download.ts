@@ -1,7 +1,7 @@
 /** A download from its plan to its bytes: a lease, the devices' streams under it, and the body that they make. */
 import { addAbortListener } from 'node:events'
 import type { Log } from '../../../shared/base/log.ts'
-import { type DownloadPlan, withinProfiles } from '../../fleet/plan.ts'
+import { type DownloadPlan, withinProfiles } from '../../fleet/plan/plan.ts'
 import { countDamage } from '../lines/device-count.ts'
 import {
   LeasedStreams,

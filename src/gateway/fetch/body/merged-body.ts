@@ -9,7 +9,7 @@ import {
   PARTIAL_ELEMENTS,
 } from '../../../shared/query/download/query-values.ts'
 import { isForeign } from '../../device/device-kind.ts'
-import type { DownloadPlan, DownloadStep } from '../../fleet/plan.ts'
+import type { DownloadPlan, DownloadStep } from '../../fleet/plan/plan.ts'
 import { agreedHeader } from '../../pcap/common-header.ts'
 import { type MergedInput, PcapMerge } from '../../pcap/merge.ts'
 import type { PcapInput } from '../../pcap/pcap-input.ts'

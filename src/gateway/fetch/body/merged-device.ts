@@ -17,7 +17,7 @@ import {
   mergeStep,
   mergeStepFromBytes,
   type TimeRange,
-} from '../../fleet/plan.ts'
+} from '../../fleet/plan/plan.ts'
 import { afterDelivered, CANNOT_CONTINUE, type DeliveredEnd } from '../../pcap/after-delivered.ts'
 import type { FileInterfaces, StreamOptions } from '../../pcap/file-interfaces.ts'
 import {

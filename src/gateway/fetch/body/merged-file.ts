@@ -1,7 +1,7 @@
 /** What a merge consists of beside its packets, in either format. */
 import { formatPcapHeader, type PcapHeader } from '../../../shared/pcap/pcap-header.ts'
 import { PCAP_HEADER_BYTES } from '../../../shared/pcap/pcap-sizes.ts'
-import type { BoundedQuery } from '../../fleet/within-bounds.ts'
+import type { BoundedQuery } from '../../fleet/plan/within-bounds.ts'
 import type { FileInterfaces } from '../../pcap/file-interfaces.ts'
 import type { BodyResult } from './body.ts'
 

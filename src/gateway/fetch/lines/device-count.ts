@@ -3,6 +3,9 @@ import { CapfleetError } from '../../../shared/base/error.ts'
 import { INTEGER_MAX } from '../../../shared/query/parameter-types.ts'
 import { deviceBrokeOff } from '../../device/device-failure.ts'
 import { isForeign } from '../../device/device-kind.ts'
+import { type FleetMember, kindOfMember } from '../../fleet/fleet.ts'
+import { partOfMerge, type TimeRange } from '../../fleet/plan/plan.ts'
+import type { BoundedQuery } from '../../fleet/plan/within-bounds.ts'
 import {
   type CountEnd,
   type CountLine,
@@ -10,10 +13,7 @@ import {
   CountReader,
   countTarget,
   countUnsupported,
-} from '../../fleet/count-question.ts'
-import { type FleetMember, kindOfMember } from '../../fleet/fleet.ts'
-import { partOfMerge, type TimeRange } from '../../fleet/plan.ts'
-import type { BoundedQuery } from '../../fleet/within-bounds.ts'
+} from '../../fleet/questions/count-question.ts'
 import { refuseIgnored } from '../proof/proved-filters.ts'
 import {
   type HeldRequest,

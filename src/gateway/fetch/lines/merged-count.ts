@@ -7,8 +7,8 @@ import {
   PCAP_HEADER_BYTES,
   RECORD_HEADER_BYTES,
 } from '../../../shared/pcap/pcap-sizes.ts'
-import { partOfMerge } from '../../fleet/plan.ts'
-import type { BoundedQuery } from '../../fleet/within-bounds.ts'
+import { partOfMerge } from '../../fleet/plan/plan.ts'
+import type { BoundedQuery } from '../../fleet/plan/within-bounds.ts'
 
 /** What a device or a merge delivers; the bytes are those of the whole PCAP. */
 interface Amount {

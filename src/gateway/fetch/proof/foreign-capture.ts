@@ -6,7 +6,7 @@ import { CapfleetError } from '../../../shared/base/error.ts'
 import type { DownloadQuery } from '../../../shared/query/download/download-query.ts'
 import { LEGACY_CAPTURES_MAX } from '../../../shared/query/download/legacy-query.ts'
 import type { FleetMember } from '../../fleet/fleet.ts'
-import { type DownloadStep, widened } from '../../fleet/plan.ts'
+import { type DownloadStep, widened } from '../../fleet/plan/plan.ts'
 
 interface Asked {
   readonly step: DownloadStep

@@ -8,7 +8,7 @@ import { ANSWER_BYTES_MAX, type DeviceClient } from '../../device/device-client.
 import { deviceProtocol } from '../../device/device-failure.ts'
 import { isForeign, passedOver, passedOverBy } from '../../device/device-kind.ts'
 import type { DeviceStream } from '../../device/device-stream.ts'
-import type { DownloadStep } from '../../fleet/plan.ts'
+import type { DownloadStep } from '../../fleet/plan/plan.ts'
 
 /** An invalid filter: a device that filters must compile it, and fails. */
 const NO_FILTER = ')'

@@ -11,15 +11,15 @@ import { packQuestions } from '../../../shared/query/filter/address-list.ts'
 import { looksDeeper } from '../../../shared/query/filter/joined-filter.ts'
 import { behindTags } from '../../../shared/query/flow/flow-filter.ts'
 import type { FleetMember } from '../../fleet/fleet.ts'
-import { planMerge } from '../../fleet/plan.ts'
+import { planMerge } from '../../fleet/plan/plan.ts'
+import type { BoundedQuery } from '../../fleet/plan/within-bounds.ts'
 import {
   type SeenAddress,
   type SeenEnd,
   type SeenLine,
   type SeenQuestion,
   seenUnsupported,
-} from '../../fleet/seen-question.ts'
-import type { BoundedQuery } from '../../fleet/within-bounds.ts'
+} from '../../fleet/questions/seen-question.ts'
 import { FetchedDownload, type FetchParts } from '../body/fetch-download.ts'
 import type { LineParts, LineRequest, LineSource } from '../lines/line-answer.ts'
 import { isOfFilter } from '../proof/shown-filters.ts'

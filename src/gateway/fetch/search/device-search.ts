@@ -8,7 +8,7 @@ import {
   SeenReader,
   seenTarget,
   seenUnsupported,
-} from '../../fleet/seen-question.ts'
+} from '../../fleet/questions/seen-question.ts'
 import {
   LineAnswer,
   type LineParts,

@@ -7,7 +7,7 @@ import { bodyEncodingOf } from '../../../shared/query/download/query-values.ts'
 import { badParameter } from '../../../shared/query/query-parameters.ts'
 import { readParameters } from '../../../shared/query/read-parameters.ts'
 import { foreseeDownload } from '../../fetch/body/foresee-download.ts'
-import { type DownloadPlan, withinProfiles } from '../../fleet/plan.ts'
+import { type DownloadPlan, withinProfiles } from '../../fleet/plan/plan.ts'
 import { downloadHead } from '../../serve/download-head.ts'
 import {
   askedHash,

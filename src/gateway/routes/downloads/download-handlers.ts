@@ -3,7 +3,7 @@
  * one.
  */
 import type { DownloadKind } from '../../../shared/query/download/download-query.ts'
-import { planDownload } from '../../fleet/plan.ts'
+import { planDownload } from '../../fleet/plan/plan.ts'
 import { captureHolder } from '../request/capture-holder.ts'
 import { selectedSources } from '../request/fleet-selection.ts'
 import { parseRequestQuery, type QueryParser } from '../request/parse-request-query.ts'

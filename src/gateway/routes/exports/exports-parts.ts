@@ -5,7 +5,7 @@ import type { Quotas } from '../../auth/quotas.ts'
 import type { ExportChanges } from '../../export/export-changes.ts'
 import type { ExportParts } from '../../export/export-parts.ts'
 import type { WholeExport } from '../../export/export-record.ts'
-import type { SharedAnswers } from '../../fleet/shared-answers.ts'
+import type { SharedAnswers } from '../../fleet/captures/shared-answers.ts'
 import type { DownloadParts } from '../../serve/serve-download.ts'
 import type { RequestParts } from '../request/request-parts.ts'
 

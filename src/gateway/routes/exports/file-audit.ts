@@ -2,7 +2,7 @@
 import type { WantedPart } from '../../../shared/http/wanted-part.ts'
 import type { AuditActor, AuditEventName } from '../../audit/audit-events.ts'
 import type { Audit } from '../../audit/audit-log.ts'
-import type { PlanFacts } from '../../fleet/plan-facts.ts'
+import type { PlanFacts } from '../../fleet/plan/plan-facts.ts'
 
 export interface SentFile extends Partial<PlanFacts> {
   /** Id of the export. */

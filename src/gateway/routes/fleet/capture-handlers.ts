@@ -7,8 +7,13 @@ import { FLEET_PARAMETERS } from '../../../shared/query/download/gateway-options
 import { badParameter, quote } from '../../../shared/query/query-parameters.ts'
 import { readListTimes } from '../../../shared/query/time/list-times.ts'
 import { parseExactly } from '../../device/device-json.ts'
-import type { UnreachableDevice } from '../../fleet/ask-members.ts'
-import { type DeviceCapture, FleetList, type ListChoice, type ListPlace } from '../../fleet/fleet-list.ts'
+import type { UnreachableDevice } from '../../fleet/questions/ask-members.ts'
+import {
+  type DeviceCapture,
+  FleetList,
+  type ListChoice,
+  type ListPlace,
+} from '../../fleet/questions/fleet-list.ts'
 import { isFiltered } from '../request/caller-bounds.ts'
 import { selectedMembers } from '../request/fleet-selection.ts'
 import { requestSignal } from '../request/request-caller.ts'

@@ -2,9 +2,9 @@
 import { refuseWithout } from '../../../shared/auth/authenticate.ts'
 import { type Caller, isOf, UNBOUNDED } from '../../../shared/base/caller.ts'
 import type { Endpoint } from '../../../shared/contract/endpoint.ts'
-import { type KeptPlan, rangeAgain } from '../../fleet/kept-plan.ts'
+import { type KeptPlan, rangeAgain } from '../../fleet/plan/kept-plan.ts'
+import { isLongerThan, outOfBounds } from '../../fleet/plan/within-bounds.ts'
 import { VisibleFleet } from '../../fleet/visible-fleet.ts'
-import { isLongerThan, outOfBounds } from '../../fleet/within-bounds.ts'
 import type { RequestParts } from './request-parts.ts'
 import type { RouteContext } from './route-context.ts'
 

@@ -3,7 +3,7 @@ import { givenParameters } from '../../../shared/contract/request-parameters.ts'
 import type { DownloadKind, DownloadQuery } from '../../../shared/query/download/download-query.ts'
 import type { ParseContext } from '../../../shared/query/download/parse-download-query.ts'
 import type { GivenParameters } from '../../../shared/query/read-parameters.ts'
-import { type BoundedQuery, withinBounds } from '../../fleet/within-bounds.ts'
+import { type BoundedQuery, withinBounds } from '../../fleet/plan/within-bounds.ts'
 import type { RequestParts } from './request-parts.ts'
 import type { RouteContext } from './route-context.ts'
 

@@ -1,5 +1,5 @@
 import type { TimeSourceAliases } from '../../../shared/query/time-source.ts'
-import type { CallLimits } from '../../fleet/call-limits.ts'
+import type { CallLimits } from '../../fleet/questions/call-limits.ts'
 import type { FleetView } from '../../fleet/visible-fleet.ts'
 import type { DownloadParts } from '../../serve/serve-download.ts'
 

@@ -8,8 +8,8 @@ import {
   type FetchParts,
   type FetchRequest,
 } from '../../../../../src/gateway/fetch/body/fetch-download.ts'
-import { planDownload } from '../../../../../src/gateway/fleet/plan.ts'
-import { withinBounds } from '../../../../../src/gateway/fleet/within-bounds.ts'
+import { planDownload } from '../../../../../src/gateway/fleet/plan/plan.ts'
+import { withinBounds } from '../../../../../src/gateway/fleet/plan/within-bounds.ts'
 import { UNBOUNDED } from '../../../../../src/shared/base/caller.ts'
 import { createLog } from '../../../../../src/shared/base/log.ts'
 import { Secret } from '../../../../../src/shared/base/secret.ts'

@@ -9,8 +9,8 @@ import {
   mergedBody,
   OUTPUTS,
 } from '../../../../../src/gateway/fetch/body/merged-body.ts'
-import { planDownload } from '../../../../../src/gateway/fleet/plan.ts'
-import { withinBounds } from '../../../../../src/gateway/fleet/within-bounds.ts'
+import { planDownload } from '../../../../../src/gateway/fleet/plan/plan.ts'
+import { withinBounds } from '../../../../../src/gateway/fleet/plan/within-bounds.ts'
 import { PcapMerge } from '../../../../../src/gateway/pcap/merge.ts'
 import { UNBOUNDED } from '../../../../../src/shared/base/caller.ts'
 import { CapfleetError } from '../../../../../src/shared/base/error.ts'

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { BodyResult } from '../../../../../src/gateway/fetch/body/body.ts'
 import { mergedBytesMax, PcapngFile } from '../../../../../src/gateway/fetch/body/merged-pcapng.ts'
-import { planDownload } from '../../../../../src/gateway/fleet/plan.ts'
-import { withinBounds } from '../../../../../src/gateway/fleet/within-bounds.ts'
+import { planDownload } from '../../../../../src/gateway/fleet/plan/plan.ts'
+import { withinBounds } from '../../../../../src/gateway/fleet/plan/within-bounds.ts'
 import { UNBOUNDED } from '../../../../../src/shared/base/caller.ts'
 import {
   countOption,

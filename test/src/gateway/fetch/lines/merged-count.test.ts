@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { countedPart, mergedCount } from '../../../../../src/gateway/fetch/lines/merged-count.ts'
-import { withinBounds } from '../../../../../src/gateway/fleet/within-bounds.ts'
+import { withinBounds } from '../../../../../src/gateway/fleet/plan/within-bounds.ts'
 import { UNBOUNDED } from '../../../../../src/shared/base/caller.ts'
 import { parseDownloadQuery } from '../../../../../src/shared/query/download/parse-download-query.ts'
 import { seededRandom } from '../../../../support/seeded-random.ts'

@@ -6,7 +6,7 @@ import { NO_OPEN_CHUNK } from '../../../../../src/gateway/device/body-framing.ts
 import type { DeviceClient } from '../../../../../src/gateway/device/device-client.ts'
 import { awaitShownFilters } from '../../../../../src/gateway/fetch/proof/shown-filters.ts'
 import { openSource } from '../../../../../src/gateway/fetch/stream/source.ts'
-import { UNKNOWN_STATE } from '../../../../../src/gateway/fleet/health/device-identity.ts'
+import { UNKNOWN_STATE } from '../../../../../src/gateway/fleet/device-identity.ts'
 import {
   API_BEGIN_NS,
   API_CAPTURE,

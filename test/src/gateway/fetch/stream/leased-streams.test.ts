@@ -8,9 +8,9 @@ import {
   type StreamParts,
   type StreamRequest,
 } from '../../../../../src/gateway/fetch/stream/leased-streams.ts'
-import type { DownloadStep } from '../../../../../src/gateway/fleet/plan.ts'
-import { planDownload } from '../../../../../src/gateway/fleet/plan.ts'
-import { withinBounds } from '../../../../../src/gateway/fleet/within-bounds.ts'
+import type { DownloadStep } from '../../../../../src/gateway/fleet/plan/plan.ts'
+import { planDownload } from '../../../../../src/gateway/fleet/plan/plan.ts'
+import { withinBounds } from '../../../../../src/gateway/fleet/plan/within-bounds.ts'
 import type { Lease } from '../../../../../src/gateway/lease/lease.ts'
 import { UNBOUNDED } from '../../../../../src/shared/base/caller.ts'
 import { Secret } from '../../../../../src/shared/base/secret.ts'
