@@ -1,7 +1,8 @@
 import { type LogEntry, SegmentFlag } from '../../native/segment-entry.ts'
 import { measureSegment, type SegmentExtent } from '../../native/stored-segments.ts'
 import { CapfleetError } from '../../src/shared/base/error.ts'
-import { PortSegments, type SegmentTable } from './segment-table.ts'
+import { PortSegments } from './port-segments.ts'
+import type { SegmentTable } from './segment-table.ts'
 import {
   damagedEntry,
   entryOf,

@@ -9,7 +9,8 @@ import { type LogEntry, LogEntryKind, SegmentFlag } from '../../native/segment-e
 import { measureFinishedSegment, type SegmentExtent } from '../../native/stored-segments.ts'
 import { CapfleetError } from '../../src/shared/base/error.ts'
 import { PCAP_HEADER_BYTES } from '../../src/shared/pcap/pcap-sizes.ts'
-import type { PortSegments, SegmentTable } from './segment-table.ts'
+import type { PortSegments } from './port-segments.ts'
+import type { SegmentTable } from './segment-table.ts'
 import {
   groupName,
   isGroupName,

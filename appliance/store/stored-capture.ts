@@ -8,7 +8,8 @@ import {
   SegmentFlag,
 } from '../../native/segment-entry.ts'
 import type { CaptureRecord } from './capture-record.ts'
-import type { Drops, PortSegments, RemovedSegments, SegmentTable } from './segment-table.ts'
+import type { PortSegments } from './port-segments.ts'
+import type { Drops, RemovedSegments, SegmentTable } from './segment-table.ts'
 import { portFolder, segmentPath } from './store-paths.ts'
 
 const NANOS_PER_MS = 1_000_000n

@@ -1,8 +1,9 @@
 /** Stores of many small segments, in place of large ones: one packet each, one segment every ten milliseconds. */
 import { mkdir, mkdtemp, open, readFile, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { finishedEntries } from '../../appliance/recorder/writer/finished-entries.ts'
 import { HeldCapture } from '../../appliance/recorder/writer/held-capture.ts'
-import { finishedEntries, StoreWriter } from '../../appliance/recorder/writer/store-writer.ts'
+import { StoreWriter } from '../../appliance/recorder/writer/store-writer.ts'
 import { segmentPath, storePaths } from '../../appliance/store/store-paths.ts'
 import { importCaptureFiles, type StreamSummary } from '../../native/import-capture-files.ts'
 import { makeOld } from '../support/disks/old-store.ts'

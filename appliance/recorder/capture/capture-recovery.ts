@@ -5,7 +5,7 @@ import { type RecoveredStream, recoverStream } from '../../../native/live-captur
 import { type LogEntry, SegmentFlag } from '../../../native/segment-entry.ts'
 import { CapfleetError } from '../../../src/shared/base/error.ts'
 import type { EventSink } from '../../events/event-log.ts'
-import { PortSegments } from '../../store/segment-table.ts'
+import { PortSegments } from '../../store/port-segments.ts'
 import {
   damagedEntry,
   entriesIn,
@@ -15,8 +15,9 @@ import {
 } from '../../store/segments-on-disk.ts'
 import { isGroupName, portFolder, portOfFolder } from '../../store/store-paths.ts'
 import type { StoredCapture } from '../../store/stored-capture.ts'
+import { finishedEntries } from '../writer/finished-entries.ts'
 import { moveAside } from '../writer/move-aside.ts'
-import { finishedEntries, type StoreWriter } from '../writer/store-writer.ts'
+import type { StoreWriter } from '../writer/store-writer.ts'
 import { RecordedCapture } from './recorded-capture.ts'
 
 export interface RecoveryParts {

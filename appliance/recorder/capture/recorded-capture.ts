@@ -6,7 +6,8 @@ import { fullCaptureNames } from '../../store/capture-names.ts'
 import type { CaptureRecord } from '../../store/capture-record.ts'
 import type { Drops } from '../../store/segment-table.ts'
 import { type StoredCapture, segmentsOf } from '../../store/stored-capture.ts'
-import { finishedEntries, type StoreWriter } from '../writer/store-writer.ts'
+import { finishedEntries } from '../writer/finished-entries.ts'
+import type { StoreWriter } from '../writer/store-writer.ts'
 import type { CaptureTarget } from './capture-driver.ts'
 
 export interface NewCapture {

@@ -1,6 +1,6 @@
 /** Folders of captures: created completely under a hidden name, so that a capture appears by one rename. */
 import { randomUUID } from 'node:crypto'
-import { mkdir, readdir, readFile, rename, rm } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { syncPath, syncTree } from '../../../src/shared/base/durable-files.ts'
@@ -50,6 +50,15 @@ export async function maybeActive(paths: StorePaths): Promise<readonly string[]>
     await nextTurn()
   }
   return found
+}
+
+/** Bytes of the files in a folder and below it. */
+export async function sizeOfTree(folder: string): Promise<bigint> {
+  let bytes = 0n
+  for (const entry of await readdir(folder, { withFileTypes: true, recursive: true })) {
+    if (entry.isFile()) bytes += (await stat(join(entry.parentPath, entry.name), { bigint: true })).size
+  }
+  return bytes
 }
 
 function isNameTaken(error: unknown): boolean {

@@ -1,42 +1,31 @@
 import { randomUUID } from 'node:crypto'
-import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises'
+import { mkdir, readdir, rename } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type ImportResult, importCaptureFiles } from '../../../native/import-capture-files.ts'
-import { type LogEntry, LogEntryKind, SegmentFlag } from '../../../native/segment-entry.ts'
-import { syncPath, syncTree } from '../../../src/shared/base/durable-files.ts'
+import { type LogEntry, SegmentFlag } from '../../../native/segment-entry.ts'
+import { syncPath } from '../../../src/shared/base/durable-files.ts'
 import { CapfleetError } from '../../../src/shared/base/error.ts'
 import { FairLimit } from '../../../src/shared/base/fair-limit.ts'
 import { CAPTURE_NAME } from '../../../src/shared/query/capture-name-rule.ts'
-import {
-  checkImportRequest,
-  checkStreamedImport,
-  type ImportRequest,
-  type ImportRoom,
-  type ImportSettings,
-  type ImportWatch,
-  recordOfImport,
-  type StreamedImport,
+import type {
+  ImportRequest,
+  ImportRoom,
+  ImportSettings,
+  ImportWatch,
+  StreamedImport,
 } from '../../link/import-request.ts'
 import { addAgedOut } from '../../store/aged-out-list.ts'
 import type { CaptureRecord } from '../../store/capture-record.ts'
 import type { Drops } from '../../store/segment-table.ts'
-import {
-  DELETING_PREFIX,
-  HIDDEN_PREFIX,
-  IMPORTING_PREFIX,
-  RECEIVING_PREFIX,
-  type StorePaths,
-  storePaths,
-} from '../../store/store-paths.ts'
+import { DELETING_PREFIX, HIDDEN_PREFIX, type StorePaths, storePaths } from '../../store/store-paths.ts'
 import { lastStoredNs, type StoredCapture } from '../../store/stored-capture.ts'
 import { isTemporary } from '../../store/temporary-errors.ts'
 import { readSkippedRun, type SkippedRun, writeSkippedRun } from '../clock/skipped-run.ts'
 import { AddressTables } from './address-tables.ts'
-import { captureNames, makeCaptureFolder, maybeActive } from './capture-folder.ts'
+import { captureNames, makeCaptureFolder, maybeActive, sizeOfTree } from './capture-folder.ts'
+import { CaptureImporter } from './capture-importer.ts'
 import { ChangeJournalWriter } from './change-journal-writer.ts'
 import { HeldCapture } from './held-capture.ts'
 import { Leftovers, removeTree } from './leftovers.ts'
-import { refuseWithoutRoom, spoolInput } from './spooled-input.ts'
 import { checkFormat, refuseWithoutCaptures } from './store-format.ts'
 import { lockStore } from './store-lock.ts'
 import { StoreReserve } from './store-reserve.ts'
@@ -64,7 +53,7 @@ export class StoreWriter implements AsyncDisposable {
   readonly #paths: StorePaths
   readonly #lock: Disposable
   readonly #journal: ChangeJournalWriter
-  readonly #imports: ImportSettings
+  readonly #importer: CaptureImporter
   /** Space for the small files that this class writes when the disk is full. */
   readonly reserve: StoreReserve
   readonly #leftovers: Leftovers
@@ -87,8 +76,13 @@ export class StoreWriter implements AsyncDisposable {
     this.#paths = paths
     this.#lock = lock
     this.#journal = journal
-    this.#imports = imports
     this.#leftovers = leftovers
+    this.#importer = new CaptureImporter({
+      paths,
+      leftovers,
+      settings: imports,
+      adopt: (name, hidden, segments) => this.#adopt(name, hidden, segments),
+    })
     this.reserve = reserve
   }
 
@@ -164,80 +158,19 @@ export class StoreWriter implements AsyncDisposable {
     return this.#leftovers.remove()
   }
 
-  /**
-   * Imports the files into one capture; those of which nothing could be imported are listed in its damages. Fails with
-   * capture-exists, bad-parameter, bad-capture-file (none of the files could be), store-full, store-unavailable; or
-   * with the signal's reason. A failed import leaves nothing behind.
-   */
-  async importCapture(
-    request: ImportRequest,
-    watch: ImportWatch = {},
-    room?: ImportRoom,
-  ): Promise<StoredCapture> {
-    checkImportRequest(request)
-    const folder = join(this.#paths.captures, request.name)
-    const hidden = join(this.#paths.captures, `${IMPORTING_PREFIX}${request.name}`)
-    await this.#leftovers.removeFirst(hidden)
-    await this.#refuseTaken(request.name)
-    await makeNew(hidden, request.name)
-    try {
-      const result = await importCaptureFiles({
-        files: request.files,
-        directory: hidden,
-        ...this.#imports,
-        maxBytes: room?.maxBytes,
-        signal: watch.signal,
-        onProgress: watch.onProgress,
-      })
-      watch.signal?.throwIfAborted()
-      using _held = await room?.hold(await sizeOfTree(hidden))
-      const segments = finishedEntries(result.streams)
-      await HeldCapture.create(hidden, recordOfImport(request, result), segments)
-      await syncTree(hidden)
-      // In one turn, like makeCapture. Its space stays reserved until the capture itself counts.
-      const held = await this.#inTurn(async () => {
-        await rename(hidden, folder)
-        await syncPath(this.#paths.captures)
-        return await this.#readAgain(request.name)
-      })
-      if (held === undefined) throw unknownCapture(request.name)
-      this.#addressTables.finish(folder, segments)
-      return held.stored
-    } catch (error) {
-      await rm(hidden, { recursive: true, force: true })
-      throw error
-    }
+  /** See CaptureImporter. */
+  importCapture(request: ImportRequest, watch?: ImportWatch, room?: ImportRoom): Promise<StoredCapture> {
+    return this.#importer.importCapture(request, watch, room)
   }
 
-  /**
-   * Imports the bytes of one file. Checks the request before it reads any of them. The whole file is on disk besides the
-   * capture until the import ends, within the same room. Fails like importCapture(), or with the body's error.
-   */
-  async importStream(
+  /** See CaptureImporter. */
+  importStream(
     request: StreamedImport,
     body: AsyncIterable<Uint8Array>,
-    watch: ImportWatch = {},
+    watch?: ImportWatch,
     room?: ImportRoom,
   ): Promise<StoredCapture> {
-    checkStreamedImport(request)
-    await this.#refuseTaken(request.name)
-    refuseWithoutRoom(request.inputBytes ?? 0n, room?.maxBytes)
-    const folder = join(this.#paths.captures, `${RECEIVING_PREFIX}${randomUUID()}`)
-    await makeNew(folder, request.name)
-    try {
-      const path = join(folder, request.source)
-      const { signal } = watch
-      const bytes = await spoolInput(path, body, { maxBytes: room?.maxBytes, signal })
-      const { name, description } = request
-      return await this.importCapture({ name, description, files: [path] }, watch, room && less(room, bytes))
-    } catch (error) {
-      if (!(error instanceof CapfleetError)) throw error
-      // Its sender knows the file by its name alone.
-      const message = error.message.replaceAll(`${folder}/`, '')
-      throw new CapfleetError(error.code, message, { ...error.details, cause: error })
-    } finally {
-      await rm(folder, { recursive: true, force: true })
-    }
+    return this.#importer.importStream(request, body, watch, room)
   }
 
   /** Removes a capture; a reader that has its files open may fail. Fails with unknown-capture. */
@@ -430,6 +363,19 @@ export class StoreWriter implements AsyncDisposable {
     return held
   }
 
+  /** Makes the complete folder of an import the capture of this name; in one turn, like makeCapture. */
+  async #adopt(name: string, hidden: string, segments: readonly LogEntry[]): Promise<StoredCapture> {
+    const folder = this.folderOf(name)
+    const held = await this.#inTurn(async () => {
+      await rename(hidden, folder)
+      await syncPath(this.#paths.captures)
+      return await this.#readAgain(name)
+    })
+    if (held === undefined) throw unknownCapture(name)
+    this.#addressTables.finish(folder, segments)
+    return held.stored
+  }
+
   /** The capture as it is on disk, upgraded and repaired. */
   async #readAgain(name: string): Promise<HeldCapture | undefined> {
     const held = await HeldCapture.read(this.folderOf(name), name)
@@ -442,11 +388,6 @@ export class StoreWriter implements AsyncDisposable {
       .catch((error: unknown) => this.#tellDamage(name, [`cannot be repaired: ${String(error)}`]))
     await this.#tell(name)
     return held
-  }
-
-  async #refuseTaken(name: string): Promise<void> {
-    if (await exists(this.folderOf(name)))
-      throw captureExists(name, 'a capture with this name already exists')
   }
 
   async #tell(name: string): Promise<void> {
@@ -462,55 +403,6 @@ export class StoreWriter implements AsyncDisposable {
     using _turn = await this.#turn.acquire(UNTIL_DONE)
     return await work()
   }
-}
-
-/** Log entries for segments that the engine has finished. */
-export function finishedEntries(streams: ImportResult['streams']): readonly LogEntry[] {
-  return streams.flatMap(({ port, linkType, snaplen, segments }) =>
-    segments.map(({ isFlat, ...segment }) => ({
-      ...segment,
-      kind: LogEntryKind.finished,
-      port,
-      flags: isFlat ? SegmentFlag.flat : 0,
-      linkType,
-      snaplen,
-    })),
-  )
-}
-
-/** The room that is left next to this many bytes. */
-function less(room: ImportRoom, bytes: bigint): ImportRoom {
-  const maxBytes = room.maxBytes === undefined ? undefined : room.maxBytes - bytes
-  return { maxBytes, hold: (held) => room.hold(held) }
-}
-
-async function makeNew(folder: string, name: string): Promise<void> {
-  try {
-    await mkdir(folder, { mode: 0o750 })
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') {
-      throw captureExists(name, 'a capture with this name is being imported')
-    }
-    throw new CapfleetError('store-unavailable', `cannot write the store: ${String(error)}`, { cause: error })
-  }
-}
-
-async function exists(path: string): Promise<boolean> {
-  return (await stat(path).catch(() => undefined)) !== undefined
-}
-
-async function sizeOfTree(folder: string): Promise<bigint> {
-  let bytes = 0n
-  for (const entry of await readdir(folder, { withFileTypes: true, recursive: true })) {
-    if (entry.isFile()) bytes += (await stat(join(entry.parentPath, entry.name), { bigint: true })).size
-  }
-  return bytes
-}
-
-function captureExists(name: string, reason: string): CapfleetError {
-  return new CapfleetError('capture-exists', `${name}: ${reason}; choose another name or delete it`, {
-    param: 'name',
-  })
 }
 
 function unknownCapture(name: string): CapfleetError {

@@ -1,6 +1,6 @@
 import { mkdir, readdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { finishedEntries } from '../../../appliance/recorder/writer/store-writer.ts'
+import { finishedEntries } from '../../../appliance/recorder/writer/finished-entries.ts'
 import { portFolder } from '../../../appliance/store/store-paths.ts'
 import { pathOf } from '../../../appliance/store/stored-capture.ts'
 import type { StreamFiles } from '../../../native/download-options.ts'
