@@ -10,22 +10,18 @@ import { askRedis } from '../redis/ask-redis.ts'
 import { connectRedis, type RedisTarget } from '../redis/redis-connection.ts'
 import type { ExportOrder } from './export-order.ts'
 import {
-  type Checkpoint,
   ENDED_STATES,
   type ExportedFile,
   type ExportRecord,
-  type ExportStage,
   type ExportState,
-  type FillBase,
   keptCount,
   type MadeFile,
-  type ReportedFailure,
-  type Waiting,
   type WholeExport,
 } from './export-record.ts'
-import { type FormerBase, type FormerCheckpoint, readParts } from './former-record.ts'
 import { type Idempotency, KNOWN_ORDERS, knownOrder } from './known-orders.ts'
 import { KnownWorkers } from './known-workers.ts'
+import { type ExportChange, fieldsOf, listed, NO_TROUBLE, recordOf, type Trouble } from './record-fields.ts'
+import { SpaceReservations } from './space-reservations.ts'
 import { EXPORT_ID } from './target/finished-file.ts'
 
 export interface ExportStoreOptions {
@@ -38,33 +34,6 @@ export interface ExportStoreOptions {
 export interface RunNote {
   readonly keys: readonly [schedule: string, due: string]
   readonly values: readonly [expectedMs: number, nominalMs: number, followingMs: number, scheduleId: string]
-}
-
-/** The fields to change; absent members stay. */
-export interface ExportChange {
-  readonly state?: ExportState
-  readonly stage?: ExportStage
-  readonly writer?: string
-  readonly checkpoint?: Checkpoint
-  readonly startedMs?: number
-  readonly endedMs?: number
-  readonly expiresMs?: number
-  readonly isRemoved?: true
-  /** null: clears the error. */
-  readonly error?: ReportedFailure | null
-  /** null: the export is no longer waiting. */
-  readonly waiting?: Waiting | null
-  /** Finished files, starting at this number. */
-  readonly made?: { readonly from: number; readonly files: readonly MadeFile[] }
-  /** All files that may be read; set where an earlier version stored them in the record. */
-  readonly kept?: readonly ExportedFile[] | undefined
-  /** Number of finished files that the target has. */
-  readonly published?: number
-  /** null: filling has ended. */
-  readonly base?: FillBase | null
-  readonly fills?: number
-  /** Bytes of the span of a device that is being fetched now. */
-  readonly fetching?: { readonly device: string; readonly bytes: number }
 }
 
 export interface ChangeOptions {
@@ -97,15 +66,6 @@ export interface Page {
   readonly next: string | undefined
 }
 
-/** How a device's failures are stored with an export. */
-export interface Trouble {
-  readonly retries: number
-  /** Since when it has been unreadable, or null if it has been read since. */
-  readonly sinceMs: number | null
-  /** Whether it was retried for as long as the export may wait. */
-  readonly isGivenUp: boolean
-}
-
 /** No more exports than this are created in one millisecond. */
 const SAME_MS_MAX = 100
 const CREATE = KNOWN_ORDERS + readFileSync(new URL('create-export.lua', import.meta.url), 'utf8')
@@ -113,6 +73,7 @@ const CHANGE = readFileSync(new URL('change-export.lua', import.meta.url), 'utf8
 
 export class ExportStore implements AsyncDisposable {
   readonly workers: KnownWorkers
+  readonly space: SpaceReservations
   readonly #redis: Redis
   readonly #prefix: string
 
@@ -120,6 +81,7 @@ export class ExportStore implements AsyncDisposable {
     this.#redis = connectRedis(redis, 'commands', log)
     this.#prefix = `{${keyPrefix}}:export`
     this.workers = new KnownWorkers(this.#redis, this.#prefix)
+    this.space = new SpaceReservations(this.#redis, `${this.#prefix}:space`, () => this.live())
     this.#redis.defineCommand('createExport', { lua: CREATE })
     this.#redis.defineCommand('changeExport', { numberOfKeys: 5, lua: CHANGE })
   }
@@ -272,27 +234,6 @@ export class ExportStore implements AsyncDisposable {
     )
   }
 
-  /** Bytes that exports other than `id` will still need in a place. */
-  async reserved(place: string, id: string): Promise<bigint> {
-    const [all, live] = await Promise.all([
-      askRedis(() => this.#redis.hgetall(`${this.#prefix}:space:${place}`)),
-      this.live(),
-    ])
-    const isLive = new Set(live)
-    return Object.entries(all).reduce(
-      (sum, [owner, bytes]) => (owner === id || !isLive.has(owner) ? sum : sum + BigInt(bytes)),
-      0n,
-    )
-  }
-
-  /** Sets how much the export will still need in a place; 0: nothing. */
-  async reserve(place: string, id: string, bytes: bigint): Promise<void> {
-    const key = `${this.#prefix}:space:${place}`
-    await askRedis(() =>
-      bytes === 0n ? this.#redis.hdel(key, id) : this.#redis.hset(key, id, String(bytes)),
-    )
-  }
-
   async [Symbol.asyncDispose](): Promise<void> {
     this.#redis.disconnect()
   }
@@ -349,8 +290,6 @@ export class ExportStore implements AsyncDisposable {
   }
 }
 
-export const NO_TROUBLE: Trouble = { retries: 0, sinceMs: null, isGivenUp: false }
-
 /** defineCommand() cannot add the types of the commands it defines. */
 type Scripts = Redis & {
   createExport(keys: number, ...keysAndArguments: readonly (string | number)[]): Promise<readonly string[]>
@@ -363,68 +302,6 @@ function turnOf({ state }: ExportChange, files: ChangeOptions['files']): string 
   if (state !== undefined && ENDED_STATES.includes(state)) return 'ends'
   if (state === 'queued') return 'begins'
   return files === 'dropped' ? 'forgets' : ''
-}
-
-function listed(files: readonly MadeFile[]): readonly (string | number)[] {
-  return [files.length, ...files.map((file) => JSON.stringify(file))]
-}
-
-/** Clears the fields where earlier versions stored a checkpoint, and the files that the target has. */
-const NOTHING_FORMER = ['checkpoint', 'null', 'files', '[]']
-
-function fieldsOf({ fetching, checkpoint, ...change }: ExportChange): string[] {
-  const place = checkpoint && ['progress', JSON.stringify(checkpoint), ...NOTHING_FORMER]
-  const plain = Object.entries(change).flatMap(([name, value]) => {
-    if (value === undefined) return []
-    return [
-      name,
-      typeof value === 'string' || typeof value === 'number' ? String(value) : JSON.stringify(value),
-    ]
-  })
-  const fetched = fetching && [`fetching:${fetching.device}`, String(fetching.bytes)]
-  return [...(place ?? []), ...plain, ...(fetched ?? [])]
-}
-
-function recordOf(fields: Readonly<Record<string, string>>): ExportRecord | undefined {
-  const { order, state, stage, writer = '', revision } = fields
-  if (order === undefined) return undefined
-  const number = (text: string | undefined) => (text === undefined ? undefined : Number(text))
-  const byDevice = (start: string) =>
-    Object.entries(fields).flatMap(([name, value]): [string, string][] =>
-      name.startsWith(start) ? [[name.slice(start.length), value]] : [],
-    )
-  const fetching = byDevice('fetching:').map(([device, bytes]) => [device, Number(bytes)] as const)
-  const retries = byDevice('trouble:').map(
-    ([device, text]) => [device, (JSON.parse(text) as Trouble).retries] as const,
-  )
-  return {
-    order: JSON.parse(order) as ExportOrder,
-    state: state as ExportState,
-    stage: stage as ExportStage,
-    writer,
-    revision: Number(revision),
-    ...readParts({
-      // Without it, a worker of an earlier version would start from scratch.
-      checkpoint: parsed<FormerCheckpoint>(fields.checkpoint) ?? parsed<Checkpoint>(fields.progress),
-      base: parsed<FormerBase | FillBase>(fields.base),
-      files: parsed<ExportedFile[]>(fields.files) ?? [],
-    }),
-    startedMs: number(fields.startedMs),
-    endedMs: number(fields.endedMs),
-    expiresMs: number(fields.expiresMs),
-    isRemoved: fields.isRemoved === 'true',
-    error: parsed<ReportedFailure>(fields.error),
-    waiting: parsed<Waiting>(fields.waiting),
-    published: number(fields.published) ?? parsed<ExportedFile[]>(fields.files)?.length ?? 0,
-    fills: number(fields.fills) ?? 0,
-    fetching: new Map(fetching.filter(([, bytes]) => bytes > 0)),
-    retries: new Map(retries),
-  }
-}
-
-/** Returns undefined if there is no value, or no longer one. */
-function parsed<Value>(json: string | undefined): Value | undefined {
-  return json === undefined ? undefined : ((JSON.parse(json) as Value | null) ?? undefined)
 }
 
 function tooMany(running: number, max: number): CapfleetError {

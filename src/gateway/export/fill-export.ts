@@ -6,7 +6,7 @@
 import type { ExportOrder } from './export-order.ts'
 import { pieceCount, pieceQuery } from './export-pieces.ts'
 import type { Checkpoint, DeviceTally, ExportRecord, ExportWindow, FillBase } from './export-record.ts'
-import type { ExportChange } from './export-store.ts'
+import type { ExportChange } from './record-fields.ts'
 
 /** Whether a device may still have something that is missing. */
 export function isFillable({ checkpoint }: ExportRecord): boolean {

@@ -40,7 +40,7 @@ export async function reserveSpace(
 
 /** Releases the export's reservation. */
 export async function releaseSpace({ store }: Pick<ExportParts, 'store'>, order: ExportOrder): Promise<void> {
-  for (const place of [placeOf(order), SPOOL]) await store.reserve(place, order.id, 0n)
+  for (const place of [placeOf(order), SPOOL]) await store.space.reserve(place, order.id, 0n)
 }
 
 const SPOOL = 'spool'
@@ -61,11 +61,11 @@ async function reserveAt(
   { id }: ExportOrder,
   { place, needed, free }: Reservation,
 ): Promise<void> {
-  await store.reserve(place, id, needed)
+  await store.space.reserve(place, id, needed)
   if (free === undefined) return
-  const others = await store.reserved(place, id)
+  const others = await store.space.reserved(place, id)
   if (free - others >= needed) return
-  await store.reserve(place, id, 0n)
+  await store.space.reserve(place, id, 0n)
   const where = place === SPOOL ? 'the spool' : place.replace(':', ' ')
   throw new CapfleetError(
     'export-store-full',

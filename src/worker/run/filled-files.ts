@@ -15,12 +15,12 @@ import {
   type KeptPlace,
   keptCount,
 } from '../../gateway/export/export-record.ts'
-import type { ExportChange } from '../../gateway/export/export-store.ts'
 import { type JoinBlocksRequest, joinBlocks } from '../../gateway/export/files/join-blocks.ts'
 import { joinWindow, type Span } from '../../gateway/export/files/join-window.ts'
 import type { ResultFiles } from '../../gateway/export/files/result-files.ts'
 import { filesOfPiece, keptUpTo, NOTHING_TAKEN } from '../../gateway/export/fill-export.ts'
 import { targetOf } from '../../gateway/export/order-target.ts'
+import type { ExportChange } from '../../gateway/export/record-fields.ts'
 import type { BoundedQuery } from '../../gateway/fleet/plan/within-bounds.ts'
 import type { FileInterfaces } from '../../gateway/pcap/file-interfaces.ts'
 import type { MergedInput } from '../../gateway/pcap/merge.ts'

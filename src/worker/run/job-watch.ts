@@ -2,7 +2,8 @@
 import { addAbortListener } from 'node:events'
 import type { ExportOrder } from '../../gateway/export/export-order.ts'
 import { type ExportState, LIVE_STATES } from '../../gateway/export/export-record.ts'
-import type { ExportChange, ExportStore } from '../../gateway/export/export-store.ts'
+import type { ExportStore } from '../../gateway/export/export-store.ts'
+import type { ExportChange } from '../../gateway/export/record-fields.ts'
 
 const BEAT_MS = 1_000
 

@@ -13,10 +13,11 @@ import type {
   ExportRecord,
   ResultFile,
 } from '../../gateway/export/export-record.ts'
-import type { ChangeOptions, ExportChange } from '../../gateway/export/export-store.ts'
+import type { ChangeOptions } from '../../gateway/export/export-store.ts'
 import { FileWriter, storing } from '../../gateway/export/files/file-writer.ts'
 import { extreme } from '../../gateway/export/files/tally.ts'
 import { MANIFEST_NAME, targetOf } from '../../gateway/export/order-target.ts'
+import type { ExportChange } from '../../gateway/export/record-fields.ts'
 import type { ExportTarget } from '../../gateway/export/target/export-target.ts'
 import { CapfleetError } from '../../shared/base/error.ts'
 import { productVersion } from '../../shared/base/product-version.ts'

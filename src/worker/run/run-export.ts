@@ -25,13 +25,14 @@ import {
   type MadeFile,
   type ReportedFailure,
 } from '../../gateway/export/export-record.ts'
-import type { ChangeOptions, ExportChange } from '../../gateway/export/export-store.ts'
+import type { ChangeOptions } from '../../gateway/export/export-store.ts'
 import { joinBlocks } from '../../gateway/export/files/join-blocks.ts'
 import { joinWindow, type Span } from '../../gateway/export/files/join-window.ts'
 import { ResultFiles, removeReplaced } from '../../gateway/export/files/result-files.ts'
 import type { SpanOutcome } from '../../gateway/export/files/spool.ts'
 import { tallied } from '../../gateway/export/files/tally.ts'
 import { firstFilling, orderFill } from '../../gateway/export/fill-export.ts'
+import type { ExportChange } from '../../gateway/export/record-fields.ts'
 import type { MergedInput } from '../../gateway/pcap/merge.ts'
 import { CapfleetError } from '../../shared/base/error.ts'
 import { MAX_CAPTURED_LENGTH } from '../../shared/pcap/pcap-sizes.ts'

@@ -210,11 +210,11 @@ describe('exports in Redis', () => {
   test('room is kept for others that have not ended only', async () => {
     const [one, two] = [orderBy('ann'), orderBy('ann')]
     for (const order of [one, two]) await store.create(order, 10)
-    await store.reserve('spool', one.id, 5n)
-    await store.reserve('spool', two.id, 7n)
-    assert.equal(await store.reserved('spool', two.id), 5n)
+    await store.space.reserve('spool', one.id, 5n)
+    await store.space.reserve('spool', two.id, 7n)
+    assert.equal(await store.space.reserved('spool', two.id), 5n)
     await store.change(one, { state: 'failed' })
-    assert.equal(await store.reserved('spool', two.id), 0n)
+    assert.equal(await store.space.reserved('spool', two.id), 0n)
   })
 
   test('a forgotten export leaves no key', async () => {
