@@ -7,19 +7,19 @@ import { withDescription } from '../../shared/contract/description.ts'
 import { DEVICE_API } from '../../shared/contract/device-api.ts'
 import { type Endpoint, withForms } from '../../shared/contract/endpoint.ts'
 import { EXPORT_API } from '../../shared/contract/export-api.ts'
+import { GATEWAY_API } from '../../shared/contract/gateway-api.ts'
+import { OPERATIONS } from '../../shared/contract/operations-api.ts'
 import {
   askedOfAll,
   belowDevice,
   countBelowDevice,
   downloadBelowDevice,
   downloadOfFleet,
-  GATEWAY_API,
   OTHER_DEVICE_PATH,
   passedToOne,
   readablePath,
   searchBelowDevice,
-} from '../../shared/contract/gateway-api.ts'
-import { OPERATIONS } from '../../shared/contract/operations-api.ts'
+} from '../../shared/contract/repeated-endpoints.ts'
 import { SESSION_API } from '../../shared/contract/session-api.ts'
 import { TOKEN_API } from '../../shared/contract/token-api.ts'
 import { parseLegacyQuery } from '../../shared/query/download/legacy-query.ts'
