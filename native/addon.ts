@@ -10,7 +10,7 @@ import {
   type DownloadOptions,
   type NativeOptions,
   type StreamFiles,
-  TIME_SOURCES,
+  TIME_SOURCE_NUMBERS,
   type TimeSource,
   toNativeOptions,
 } from './download-options.ts'
@@ -226,7 +226,7 @@ const WHOLE_CAPTURE_NS = 2n ** 63n - 1n
  * needs as `streams`.
  */
 export function lookBackNs(source: TimeSource): bigint | 'whole-capture' {
-  const backNs = engine.lookBackNs(TIME_SOURCES[source])
+  const backNs = engine.lookBackNs(TIME_SOURCE_NUMBERS[source])
   return backNs === WHOLE_CAPTURE_NS ? 'whole-capture' : backNs
 }
 

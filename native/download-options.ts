@@ -2,7 +2,7 @@
 import { CapfleetError } from '../src/shared/base/error.ts'
 import { MAX_CAPTURED_LENGTH, PCAP_HEADER_BYTES } from '../src/shared/pcap/pcap-sizes.ts'
 import { COMPRESSION_LEVELS, type Compression } from './compression.ts'
-import { DEDUP_KEYS, type DedupBy } from './dedup-keys.ts'
+import { DEDUP_KEY_NUMBERS, type DedupBy } from './dedup-keys.ts'
 
 /** The segments of one capture port to read. */
 export interface StreamFiles {
@@ -178,7 +178,7 @@ const STRIPPED_KINDS = { vlan: 1, mpls: 2, tunnels: 4, all: 15 } as const
 export type StripKind = keyof typeof STRIPPED_KINDS
 
 /** Must match native/engine/vendor_time/vendor_clock.h. */
-export const TIME_SOURCES: Readonly<Record<TimeSource, number>> = {
+export const TIME_SOURCE_NUMBERS: Readonly<Record<TimeSource, number>> = {
   nic: 0,
   vendorA7130: 1,
   vendorA7150_overwrite: 2,
@@ -202,11 +202,11 @@ export function toNativeOptions(options: DownloadOptions): NativeOptions {
     addresses: options.addresses,
     readsAllBlocks: options.readsAllBlocks ?? false,
     regex: options.regex,
-    timeSource: TIME_SOURCES[options.timeSource ?? 'nic'],
+    timeSource: TIME_SOURCE_NUMBERS[options.timeSource ?? 'nic'],
     mac48LimitNs: options.mac48LimitNs,
     stripped: (options.strip ?? []).reduce((kinds, kind) => kinds | STRIPPED_KINDS[kind], 0),
     dedupNs: options.dedupNs,
-    dedupKey: DEDUP_KEYS[options.dedupBy ?? 'payload'],
+    dedupKey: DEDUP_KEY_NUMBERS[options.dedupBy ?? 'payload'],
     sliceBytes: options.sliceBytes ?? MAX_CAPTURED_LENGTH,
     tsMaxNs: options.tsMaxNs,
     maxBytes: options.maxBytes,

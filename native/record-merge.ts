@@ -2,7 +2,7 @@
  * TypeScript interface of the engine's merge of PCAP streams: inputs that provide the records of a stream, and the
  * order in which they are output. Nothing waits here, and everything runs on the calling thread.
  */
-import { DEDUP_KEYS, type DedupBy } from './dedup-keys.ts'
+import { DEDUP_KEY_NUMBERS, type DedupBy } from './dedup-keys.ts'
 import { loadAddon } from './load-addon.ts'
 import type { MergedInterfaces } from './pcapng-records.ts'
 
@@ -247,7 +247,7 @@ export class RecordMerge {
       maxPackets: toInt64(options.maxPackets),
       maxBytes: toInt64(options.maxBytes),
       dedupNs: toInt64(options.dedupNs),
-      dedupKey: DEDUP_KEYS[options.dedupBy ?? 'payload'],
+      dedupKey: DEDUP_KEY_NUMBERS[options.dedupBy ?? 'payload'],
       linkType: options.linkType,
       sliceBytes: options.sliceBytes,
       toMicroseconds: options.toMicroseconds ?? false,

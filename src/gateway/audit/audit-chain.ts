@@ -80,7 +80,7 @@ export class AuditChain implements AsyncDisposable {
     return basename(this.#file.path)
   }
 
-  /** Writes a line for each event (from formatEvent): all of them or none. A failed call may be retried. */
+  /** Writes a line for each event (from formatAuditEvent): all of them or none. A failed call may be retried. */
   async write(events: readonly string[]): Promise<void> {
     const at = this.#options.now()
     await this.#cutTorn()

@@ -37,7 +37,14 @@ const FACTS: ReadonlySet<string> = new Set(['capture', 'devices', 'filters', 'fo
  * The members of an event as JSON, without braces. Secrets are redacted in each text separately, so that one text
  * cannot hide another; FACTS are left unchanged. Long values are truncated.
  */
-export function formatEvent({ event, user, address, credential, requestId, details }: AuditEvent): string {
+export function formatAuditEvent({
+  event,
+  user,
+  address,
+  credential,
+  requestId,
+  details,
+}: AuditEvent): string {
   const members = { event, user, address, credential, requestId, ...details }
   const shown = Object.entries(members).map(([name, value]) => [name, shownMember(name, value)])
   return JSON.stringify(Object.fromEntries(shown), (_name, value: unknown) => shortened(value)).slice(1, -1)

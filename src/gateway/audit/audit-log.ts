@@ -10,7 +10,7 @@ import type { SharedTime } from '../../shared/base/shared-time.ts'
 import { AuditChain } from './audit-chain.ts'
 import { type AuditEvent, type AuditEventName, NOBODY } from './audit-events.ts'
 import { removeOldFiles } from './audit-expiry.ts'
-import { formatEvent } from './audit-line.ts'
+import { formatAuditEvent } from './audit-line.ts'
 import { RefusalBudget } from './refusal-budget.ts'
 
 export interface AuditSettings {
@@ -149,7 +149,7 @@ export class AuditLog implements AsyncDisposable {
    * the disk that all other events need. Never fails.
    */
   async recordRefusal(event: AuditEvent): Promise<void> {
-    if (!(await this.#refusals.take(Buffer.byteLength(formatEvent(event))))) return
+    if (!(await this.#refusals.take(Buffer.byteLength(formatAuditEvent(event))))) return
     await this.#append(event).catch(() => undefined)
   }
 
@@ -194,7 +194,7 @@ export class AuditLog implements AsyncDisposable {
 
   #append(event: AuditEvent): Promise<void> {
     const done = Promise.withResolvers<void>()
-    const entry = { event: formatEvent(event), done }
+    const entry = { event: formatAuditEvent(event), done }
     const isFull = this.#waiting.length >= WAITING_MAX || this.#waitingChars >= WAITING_CHARS_MAX
     if (this.#isStalled || isFull) {
       this.#lose([entry], this.#failure ?? new Error('too many events are waiting to be written'))
@@ -242,7 +242,7 @@ export class AuditLog implements AsyncDisposable {
 
   async #put(events: readonly string[]): Promise<void> {
     const lost = this.#lost
-    const gap = lost.events === 0 ? [] : [formatEvent({ ...NOBODY, event: 'audit.lost', details: lost })]
+    const gap = lost.events === 0 ? [] : [formatAuditEvent({ ...NOBODY, event: 'audit.lost', details: lost })]
     await this.#chain.write([...gap, ...events])
     if (gap.length > 0) this.#lost = { events: this.#lost.events - lost.events, since: this.#lost.since }
     this.#isSynced = false
