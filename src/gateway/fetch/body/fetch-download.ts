@@ -64,11 +64,15 @@ export class FetchedDownload implements AsyncDisposable {
       for (const { device } of plan.steps) parts.fleet.get(device).breaker.check()
     }
     const streams = await LeasedStreams.acquire(asked, parts, request)
+    let fetched: FetchedDownload | undefined
+    // A download that was parked has others by then.
+    const streamsNow = () => (fetched === undefined ? undefined : fetched.#streams) ?? streams
     try {
       const signal = AbortSignal.any([request.signal, streams.lost])
       const opened = await streams.open(request.options.onError, signal)
-      const body = await openBody({ plan, asked, streams, opened, continuation }, parts, request)
-      return new FetchedDownload({ plan: asked, parts, request, streams, body })
+      const body = await openBody({ plan, asked, streamsNow, opened, continuation }, parts, request)
+      fetched = new FetchedDownload({ plan: asked, parts, request, streams, body })
+      return fetched
     } catch (error) {
       await streams[Symbol.asyncDispose]()
       throw error
@@ -130,13 +134,13 @@ interface OpenedBody {
   readonly plan: DownloadPlan
   /** The part of the plan that the caller does not have. */
   readonly asked: DownloadPlan
-  readonly streams: LeasedStreams
+  readonly streamsNow: () => LeasedStreams
   readonly opened: OpenedStreams
   readonly continuation: Continuation | undefined
 }
 
 async function openBody(
-  { plan, asked, streams, opened, continuation }: OpenedBody,
+  { plan, asked, streamsNow, opened, continuation }: OpenedBody,
   { fleet, log, retryPauseMs }: FetchParts,
   { options, from, user, signal }: FetchRequest,
 ): Promise<Body> {
@@ -149,9 +153,13 @@ async function openBody(
           ...opened,
           plan: asked,
           options,
-          reopen: streams.reopen,
+          reopen: streamsNow().reopen,
           countDamage: (device, range, signal) =>
-            countDamage(fleet.get(device), plan.query, range, { user, signal }),
+            countDamage(fleet.get(device), plan.query, range, {
+              user,
+              signal,
+              underLease: (open) => streamsNow().openAnother(open),
+            }),
           clockOf: (device) => fleet.clockOf(device),
           siteOf: (device) => fleet.get(device).device.site,
           log,

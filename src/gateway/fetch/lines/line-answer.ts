@@ -60,14 +60,19 @@ export interface LineParts {
 /** A device that sends a line now and then must not keep its stream, and the question, for ever. */
 export const ANSWER_MAX_MS = 3_600_000
 
-/** How a device is asked under a lease that the caller has. */
-export interface HeldRequest {
+interface AnswerRequest {
   readonly user: string
   /** Ends the answer too, not only the wait for it. */
   readonly signal: AbortSignal
 }
 
-export interface LineRequest extends HeldRequest {
+/** How a device is asked under a lease that the caller has. */
+export interface HeldRequest extends AnswerRequest {
+  /** Opens a stream under that lease. */
+  readonly underLease: <Opened>(open: () => Promise<Opened>) => Promise<Opened>
+}
+
+export interface LineRequest extends AnswerRequest {
   /** The queue shows a lease under this id. */
   readonly leaseId: string
   /** How long to wait for a stream. */
@@ -81,7 +86,7 @@ const SILENCE_MS = 120_000
 export class LineAnswer<Line> implements LineSource<Line> {
   readonly #device: string
   readonly #question: LineQuestion<Line>
-  readonly #request: HeldRequest
+  readonly #request: AnswerRequest
   readonly #stream: LimitedStream
   readonly #lease: Lease | undefined
 
@@ -109,14 +114,14 @@ export class LineAnswer<Line> implements LineSource<Line> {
     const answerLimit = () => AbortSignal.timeout(ANSWER_MAX_MS)
     const open = () => openStream(member, question, { ...request, answerLimit })
     return await withOwnError(member, question, request, async () => {
-      const stream = await member.breaker.run(open)
+      const stream = await request.underLease(() => member.breaker.run(open))
       return new LineAnswer(member.device, { question, request }, stream)
     })
   }
 
   constructor(
     { name }: Pick<Device, 'name'>,
-    { question, request }: { readonly question: LineQuestion<Line>; readonly request: HeldRequest },
+    { question, request }: { readonly question: LineQuestion<Line>; readonly request: AnswerRequest },
     stream: LimitedStream,
     lease?: Lease,
   ) {
@@ -196,7 +201,7 @@ const READING = new FairLimit({ places: 1 })
 async function withOwnError<Line>(
   member: FleetMember,
   { unsupported }: Pick<LineQuestion<Line>, 'unsupported'>,
-  { signal }: Pick<HeldRequest, 'signal'>,
+  { signal }: Pick<AnswerRequest, 'signal'>,
   open: () => Promise<LineAnswer<Line>>,
 ): Promise<LineAnswer<Line>> {
   try {
@@ -269,7 +274,7 @@ interface LimitedStream {
 async function openStream(
   { device, client }: FleetMember,
   question: Pick<LineQuestion<unknown>, 'target' | 'isForced' | 'checkHead'>,
-  { user, signal, answerLimit }: HeldRequest & Pick<LineParts, 'answerLimit'>,
+  { user, signal, answerLimit }: AnswerRequest & Pick<LineParts, 'answerLimit'>,
 ): Promise<LimitedStream> {
   const { target, isForced } = question
   const late = new AbortController()

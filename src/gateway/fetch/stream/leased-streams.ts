@@ -128,6 +128,17 @@ export class LeasedStreams implements AsyncDisposable {
     return source
   }
 
+  /**
+   * Opens another stream of a device whose stream has ended, for instance to count. The device counts it once it has
+   * begun: until then the scheduler does not rely on it.
+   */
+  async openAnother<Opened>(open: () => Promise<Opened>): Promise<Opened> {
+    this.#lease.reopening()
+    const opened = await open()
+    if (this.#unopened.size === 0) this.#lease.opened()
+    return opened
+  }
+
   /** The lease is returned only once no stream under it is open; those that were kept are not waited for here. */
   async [Symbol.asyncDispose](): Promise<void> {
     for (const source of this.#sources.values()) source[Symbol.dispose]()

@@ -61,6 +61,8 @@ test('streams that are opened one by one are reported when the last one has begu
   assert.deepEqual(told, ['reopening', 'reopening', 'opened'])
   await streams.reopen(plan.steps[0] as DownloadStep, NEVER)
   assert.deepEqual(told.slice(3), ['reopening', 'opened'], 'one that breaks off later')
+  await streams.openAnother(async () => told.push('opens'))
+  assert.deepEqual(told.slice(5), ['reopening', 'opens', 'opened'], 'one that counts, after the packets')
   await streams[Symbol.asyncDispose]()
   assert.equal(told.at(-1), 'given back')
 })
