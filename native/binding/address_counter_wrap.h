@@ -32,7 +32,7 @@ class AddressCounterWrap : public Napi::ObjectWrap<AddressCounterWrap> {
   size_t countWhole(std::span<const uint8_t> bytes);
 
   AddressCounter counter_;
-  std::vector<uint8_t> rest_;             ///< the begin of a record
+  std::vector<uint8_t> rest_;             ///< the start of a record
   std::optional<uint32_t> linkTypeWord_;  ///< once the file header was read
   bool isMicroseconds_ = false;
 };

@@ -141,7 +141,7 @@ export const TEXTS = {
   timeline: {
     title: 'Timeline',
     canvas: 'Activity of the devices over time',
-    help: 'Drag to select a range. Zoom with the wheel or + and −. Move with Shift and the wheel, or with Page Up and Page Down. Left and Right move the cursor, Up and Down choose its lane, Enter marks the begin and the end, Escape clears the selection, 0 shows everything, F follows the current time. The wheel over the names scrolls.',
+    help: 'Drag to select a range. Zoom with the wheel or + and −. Move with Shift and the wheel, or with Page Up and Page Down. Left and Right move the cursor, Up and Down choose its lane, Enter marks the start and the end, Escape clears the selection, 0 shows everything, F follows the current time. The wheel over the names scrolls.',
     follow: 'Follow now',
     all: 'Show all',
     zoomIn: 'Zoom in',
@@ -153,7 +153,7 @@ export const TEXTS = {
     runs: 'running',
     noCaptures: 'No captures in the time range shown.',
     selected: 'Selected',
-    nothing: 'Drag to select a time range, or type its begin and end.',
+    nothing: 'Drag to select a time range, or type its start and end.',
     chosen: 'Select for the download',
     legend: ['activity', 'capture', 'running capture', 'gap', 'packets lost', 'trimmed', 'event', 'seen'],
     searchDevice: 'Filter devices and sites',

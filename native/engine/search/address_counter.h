@@ -23,7 +23,7 @@ struct AddressCount {
 /// Not thread-safe.
 class AddressCounter {
  public:
-  /// Networks or single addresses: ranges of which the length is a power of two, and the begin a
+  /// Networks or single addresses: ranges of which the length is a power of two, and the start a
   /// multiple of it. Question i is the i-th of `networks4`, or after those the i-th of `networks6`.
   AddressCounter(std::span<const AddressRange<uint32_t>> networks4,
                  std::span<const AddressRange<Ipv6Address>> networks6);

@@ -8,7 +8,7 @@ import { tempFolder } from '../../support/temp-folder.ts'
 
 const CAPTURES_MAX = 2_000
 
-test('beyond 2,000 captures the oldest two become one span, which keeps the begin and the end of both', async () => {
+test('beyond 2,000 captures the oldest two become one span, which keeps the start and the end of both', async () => {
   await using folder = await tempFolder()
   const paths = storePaths(folder.path)
   const captures = Array.from({ length: CAPTURES_MAX }, (_, number) => ({

@@ -83,7 +83,7 @@ describe(`a gateway is killed ${KILLS} times`, { timeout: TEST_LIMIT_MS + KILLS 
     }
   }
 
-  test('the audit holds, and each download that a client saw end has its begin and its end', async (t) => {
+  test('the audit holds, and each download that a client saw end has its start and its end', async (t) => {
     const random = seededRandom()
     t.diagnostic(`SEED=${random.seed}`)
     const stop = new AbortController()

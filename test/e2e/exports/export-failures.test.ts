@@ -181,7 +181,7 @@ describe('a device that cannot be read', () => {
 
   for (const [when, fail] of [
     [
-      'from the begin',
+      'from the start',
       () => {
         world.device('west').line.isDown = true
       },

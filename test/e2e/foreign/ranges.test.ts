@@ -1,5 +1,5 @@
 /**
- * Third-party devices whose time ranges have other packets than those from the begin to just before the end: of ranges that
+ * Third-party devices whose time ranges have other packets than those from the start to just before the end: of ranges that
  * follow one another, merged or exported in parts, each packet is in exactly one.
  */
 import assert from 'node:assert/strict'

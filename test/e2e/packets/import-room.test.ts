@@ -210,7 +210,7 @@ test('an import that may evict costs the oldest packets, as few as it needs', as
   assert.ok(total <= MAX_BYTES && total > MAX_BYTES - 2 * MEBIBYTE, `${total} bytes are left`)
 })
 
-/** The begin of a pcapng: a section, then a block of an unknown type of nearly 4 GiB. */
+/** The start of a pcapng: a section, then a block of an unknown type of nearly 4 GiB. */
 function writeHugeBlock(section: Buffer): void {
   section.writeUInt32LE(0x0a0d0d0a, 0)
   section.writeUInt32LE(28, 4)

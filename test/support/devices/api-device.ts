@@ -35,7 +35,7 @@ export interface ApiBehaviour {
   readonly isFreedLate?: boolean
   /**
    * Which packets its time ranges have: also those at the end; all of each second that they touch; those from the whole
-   * second before the begin to the one before the end; or by times that are 300 ns earlier than in the file.
+   * second before the start to the one before the end; or by times that are 300 ns earlier than in the file.
    */
   readonly ranges?: 'inclusive' | 'seconds' | 'seconds, rounded down' | 'earlier'
   /** Timestamps have microsecond resolution. */

@@ -45,7 +45,7 @@ export function refuseAlertFlags({ before, after, alertsMax }: AlertOptions): vo
   if (before !== undefined)
     throw usageFailure('--before belongs to --alert; the end of a time range is --end')
   if (after !== undefined)
-    throw usageFailure('--after belongs to --alert; the begin of a time range is --begin')
+    throw usageFailure('--after belongs to --alert; the start of a time range is --begin')
   if (alertsMax !== undefined) throw usageFailure('--alerts-max belongs to --alert')
 }
 

@@ -56,7 +56,7 @@ export interface DownloadPlan {
   /** One step for each device, in the order that decides between packets of equal time. */
   readonly steps: readonly DownloadStep[]
   readonly query: BoundedQuery
-  /** Begin of the range of the whole body, if `query` is only for its rest. */
+  /** Start of the range of the whole body, if `query` is only for its rest. */
   readonly wholeBeginNs?: bigint
 }
 

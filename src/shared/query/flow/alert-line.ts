@@ -82,7 +82,7 @@ function suricataAlert(fields: Fields, zone: string | undefined): Alert | Withou
   const flow = flowOf(fields, SURICATA)
   if (flow === undefined) return { about: `event_type ${quote(kind)}` }
   const atNs = instantOf(fields, 'timestamp', zone)
-  // An alert may come long after the begin of its flow, and an event of a flow after its end.
+  // An alert may come long after the start of its flow, and an event of a flow after its end.
   const instants = ['flow.start', 'flow.end', 'netflow.start', 'netflow.end']
     .filter((name) => fields.has(name))
     .map((name) => instantOf(fields, name, zone))

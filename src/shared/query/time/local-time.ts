@@ -29,7 +29,7 @@ export function instantsOf(local: LocalTime, zone: string): number[] {
 
 /**
  * The first instant (epoch milliseconds) of that day in `zone`, also where the clock is put forward over midnight. For
- * a day that the zone skipped, it is the begin of the next one. REQUIRES: as for instantsOf.
+ * a day that the zone skipped, it is the start of the next one. REQUIRES: as for instantsOf.
  */
 export function dayStartMs(
   { year, month, day }: Pick<LocalTime, 'year' | 'month' | 'day'>,

@@ -144,7 +144,7 @@ function detectUnit(digits: string): EpochUnit {
 
 /** 1990: no packet was captured before by any program whose files exist, and shorter numbers are mistakes. */
 const DETECTED_MIN_NS = 631_152_000n * NANOS_PER_UNIT.sec
-/** Nanoseconds of 1990 to 2001 have 18 digits. A shorter or longer number stands for the begin or end of all times. */
+/** Nanoseconds of 1990 to 2001 have 18 digits. A shorter or longer number stands for the start or end of all times. */
 const LATE_DIGITS = 18
 const DATE_OF_DIGITS = /^(199\d|20\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])$/
 
@@ -182,11 +182,11 @@ const SECONDS_PER_SUFFIX: Readonly<Record<string, bigint>> = {
   w: 604_800n,
 }
 
-/** "now", "now-6h", "-15m": by the clock; "+10m": from the begin. A "+" that is not written as %2B arrives as a space. */
+/** "now", "now-6h", "-15m": by the clock; "+10m": from the start. A "+" that is not written as %2B arrives as a space. */
 const RELATIVE = /^(now)?(?:([-+ ])(\d{1,9})([smhdw]))?$/
 const DAYS_AGO: Readonly<Record<string, number>> = { today: 0, yesterday: 1 }
 
-/** Whether the meaning of the text depends on when it is read, or on the begin of its range. */
+/** Whether the meaning of the text depends on when it is read, or on the start of its range. */
 export function isRelativeTime(text: string): boolean {
   return isDayWord(text) || (text !== '' && RELATIVE.test(text))
 }

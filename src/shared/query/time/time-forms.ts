@@ -53,7 +53,7 @@ export const TIME_FORMS = {
   },
   date: {
     examples: ['2026-11-02', '2026/11/02'],
-    says: 'The begin of a day in TSZone. As TSEnd, it excludes that day.',
+    says: 'The start of a day in TSZone. As TSEnd, it excludes that day.',
     printedBy: '`date +%F`',
   },
   namedMonth: {
@@ -79,7 +79,7 @@ export const TIME_FORMS = {
   },
   day: {
     examples: ['today', 'yesterday'],
-    says: 'The begin of that day in TSZone.',
+    says: 'The start of that day in TSZone.',
     printedBy: 'journalctl',
   },
 } as const satisfies Readonly<Record<string, TimeForm>>

@@ -126,7 +126,7 @@ describe('keys on the lanes', () => {
     assert.deepEqual(press('ArrowDown', { cursor }), ['cursor 11010 1'])
   })
 
-  test('mark the begin, then the end', () => {
+  test('mark the start, then the end', () => {
     assert.deepEqual(press('Enter', { cursor }), ['cursor 11010 1', 'select 11010-11010'])
     const selection = { fromNs: 10_500n, toNs: 10_500n }
     assert.deepEqual(press('Enter', { cursor, selection }), ['cursor 11010 1', 'select 10500-11010'])

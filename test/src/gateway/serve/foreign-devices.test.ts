@@ -556,7 +556,7 @@ describe('a third-party device', () => {
     // A chunk that has begun cannot become shorter: the download is cut, and none of the zeros counts as a packet.
     foreign.behaviour = { zeros: 100_000, isChunked: true }
     const { id, got } = await cutRange()
-    assert.ok(whole().equals(Buffer.concat([got, whole().subarray(got.length)])), 'what came is its begin')
+    assert.ok(whole().equals(Buffer.concat([got, whole().subarray(got.length)])), 'what came is its start')
     const receipt = await receiptOf({ 'capfleet-request-id': id })
     assert.match(receipt.error?.detail ?? '', /^device foreign sent zeros/)
     assert.ok((await both()).body.equals(merged))

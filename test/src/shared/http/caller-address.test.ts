@@ -25,7 +25,7 @@ for (const [what, from, told, address] of [
   ['a stranger is whom the connection comes from', '192.0.2.7', '198.51.100.1', '192.0.2.7'],
   ['a proxy speaks for its client', '10.0.0.1', '198.51.100.1', '198.51.100.1'],
   ['a proxy of IPv6 too', '2001:db8:ffff::1', '2001:db8:1:2::6', '2001:db8:1:2::/64'],
-  ['a row of proxies is followed to its begin', '10.0.0.1', '198.51.100.1, 10.0.0.2', '198.51.100.1'],
+  ['a row of proxies is followed to its start', '10.0.0.1', '198.51.100.1, 10.0.0.2', '198.51.100.1'],
   ['what a client claims itself counts for nothing', '10.0.0.1', '10.9.9.9, 203.0.113.5', '203.0.113.5'],
   ['an IPv4 address of a proxy may be written as IPv6', '::ffff:10.0.0.1', '198.51.100.1', '198.51.100.1'],
   ['ports are left out', '10.0.0.1', '198.51.100.1:4711', '198.51.100.1'],

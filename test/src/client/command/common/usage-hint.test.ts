@@ -60,7 +60,7 @@ const MISTAKES: Readonly<Record<string, Mistake>> = {
     status: 2,
     says: /"10\.0\.0\.1" is read as the name of a capture, .* a value with spaces needs quotation marks/,
   },
-  'the begin after the end': {
+  'the start after the end': {
     typed: ['get', '--begin', 'now', '--end', '-1h'],
     status: 2,
     says: /^capfleet: --begin \([\d-]+T[\d:.]+Z\) is later than --end \([\d-]+T[\d:.]+Z\); swap them/m,

@@ -278,7 +278,7 @@ describe('capfleet get --alert', () => {
       assert.deepEqual(found, await expected(filter, 2, 11))
     })
 
-  test('Zeek: a connection from its begin to its end, and notices with and without one', async () => {
+  test('Zeek: a connection from its start to its end, and notices with and without one', async () => {
     const connection = {
       ts: 1_793_610_003.5,
       uid: 'C1',

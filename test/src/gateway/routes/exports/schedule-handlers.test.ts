@@ -75,7 +75,7 @@ describe('schedules at the gateway', () => {
     ['a begin that stays', 'Cron=5+*+*+*+*&TSBegin=20261123_100000&TSEnd=now', 'TSBegin'],
     ['an end that stays', `Cron=5+*+*+*+*&TSBegin=-1h&TSEnd=${2n ** 60n}`, 'TSEnd'],
     ['nothing between begin and end', 'Cron=5+*+*+*+*&TSBegin=now&TSEnd=now', 'TSBegin'],
-    ['an end before the begin', 'Cron=5+*+*+*+*&TSBegin=-1h&TSEnd=-2h', 'TSBegin'],
+    ['an end before the start', 'Cron=5+*+*+*+*&TSBegin=-1h&TSEnd=-2h', 'TSBegin'],
     ['times of a dashboard', 'Cron=5+*+*+*+*&from=1790000000000&to=1790000000001', 'from'],
     ['a capture', 'Cron=5+*+*+*+*&StreamName=east-first', 'StreamName'],
     ['a target that is not there', `${HOURLY}&Target=moon`, 'Target'],

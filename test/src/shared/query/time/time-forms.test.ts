@@ -82,7 +82,7 @@ const RANGES: Partial<Record<keyof typeof TIME_FORMS, typeof EVERY_INSTANT>> = {
   afterBegin: { min: BEGIN_NS, max: BEGIN_NS + LENGTH_NS },
 }
 
-/** The begin of the day in the zone. */
+/** The start of the day in the zone. */
 function dayOf(ns: bigint): bigint {
   const aheadNs = ZONE_MINUTES * 60n * NS_PER_S
   return ((ns + aheadNs) / DAY_NS) * DAY_NS - aheadNs
