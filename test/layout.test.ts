@@ -225,12 +225,17 @@ function circles(imported: Imports): string[] {
   return found
 }
 
-/** Folder -> the other folders that its files import from. */
-function roomsOf(paths: readonly string[]): Imports {
+/** The headers of the engine that an engine source includes. */
+function includesOf(path: string): string[] {
+  return [...read(path).matchAll(/^#include "([^"]+)"/gm)].map(([, name]) => `native/engine/${name}`)
+}
+
+/** Folder -> the other folders that its files need, by imports or includes. */
+function roomsOf(paths: readonly string[], neededBy = importsOf): Imports {
   const rooms = Map.groupBy(paths, (path) => dirname(path))
   const needed = (room: string, inside: readonly string[]) =>
     inside
-      .flatMap(importsOf)
+      .flatMap((path) => neededBy(path))
       .map((target) => dirname(target))
       .filter((folder) => folder !== room && rooms.has(folder))
   return new Map([...rooms].map(([room, inside]) => [room, needed(room, inside)]))
@@ -329,6 +334,15 @@ test('no file imports itself through others, types included', () => {
 test('the rooms of test/support import one another in one direction only', () => {
   const rooms = roomsOf(files.filter((path) => /^test\/support\/.*\.ts$/.test(path)))
   assert.ok(rooms.size > 10)
+  assert.deepEqual(circles(rooms), [])
+})
+
+test('the rooms of the engine include one another in one direction only', () => {
+  const rooms = roomsOf(
+    files.filter((path) => /^native\/engine\/.*\.(cc|h)$/.test(path)),
+    includesOf,
+  )
+  assert.ok(rooms.get('native/engine/store/repair')?.includes('native/engine/store'))
   assert.deepEqual(circles(rooms), [])
 })
 

@@ -6,7 +6,7 @@
 #include "error_value.h"
 #include "os/worker_pool.h"
 #include "segment_values.h"
-#include "store/segment_recovery.h"
+#include "store/repair/segment_recovery.h"
 
 namespace capfleet::binding {
 namespace {

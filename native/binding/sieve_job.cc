@@ -6,10 +6,10 @@
 #include "background_thread.h"
 #include "cancellation.h"
 #include "promise_job.h"
-#include "store/address_repair.h"
 #include "store/address_table.h"
+#include "store/repair/address_repair.h"
+#include "store/repair/sieve_repair.h"
 #include "store/segment_path.h"
-#include "store/sieve_repair.h"
 
 namespace capfleet::binding {
 namespace {

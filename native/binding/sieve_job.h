@@ -11,7 +11,7 @@ namespace capfleet::binding {
 Napi::Value addSievesTo(const Napi::CallbackInfo& info);
 
 /// repairAddresses(segment): { finished: Promise<boolean>, cancel(): void }; see
-/// store/address_repair.h.
+/// store/repair/address_repair.h.
 Napi::Value repairAddressesOf(const Napi::CallbackInfo& info);
 
 /// transposeAddresses(segment): Promise<void>; see store/address_table.h.

@@ -7,7 +7,7 @@
 #include "background_thread.h"
 #include "cancellation.h"
 #include "promise_job.h"
-#include "store/segment_verify.h"
+#include "store/repair/segment_verify.h"
 
 namespace capfleet::binding {
 namespace {

@@ -1,19 +1,19 @@
-#include "store/segment_verify.h"
+#include "store/repair/segment_verify.h"
 
 #include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "os/file.h"
-#include "store/address_repair.h"
 #include "store/address_table.h"
 #include "store/block_counter.h"
 #include "store/block_reader.h"
+#include "store/repair/address_repair.h"
+#include "store/repair/sieve_repair.h"
 #include "store/segment_files.h"
 #include "store/segment_index.h"
 #include "store/segment_path.h"
 #include "store/sieve_file.h"
-#include "store/sieve_repair.h"
 #include "store/tally_reader.h"
 
 namespace capfleet {

@@ -1,4 +1,4 @@
-#include "store/sieve_repair.h"
+#include "store/repair/sieve_repair.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "store/segment_verify.h"
+#include "store/repair/segment_verify.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "store/address_repair.h"
+#include "store/repair/address_repair.h"
 
 #include <gtest/gtest.h>
 

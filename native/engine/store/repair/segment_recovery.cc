@@ -1,4 +1,4 @@
-#include "store/segment_recovery.h"
+#include "store/repair/segment_recovery.h"
 
 #include <unistd.h>
 
