@@ -8,7 +8,13 @@ test('lines are the same however the body is cut, also inside a character, witho
     const pieces = Array.from({ length: Math.ceil(bytes.length / size) }, (_, i) =>
       bytes.slice(i * size, (i + 1) * size),
     )
-    const lines = await Array.fromAsync(linesOf(ReadableStream.from(pieces)))
+    const body = new ReadableStream<Uint8Array>({
+      start: (out) => {
+        for (const piece of pieces) out.enqueue(piece)
+        out.close()
+      },
+    })
+    const lines = await Array.fromAsync(linesOf(body))
     assert.deepEqual(lines, ['{"device":"Zürich"}', '', '{"site":"東京"}'], `${size} bytes at a time`)
   }
 })
