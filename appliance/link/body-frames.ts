@@ -42,5 +42,5 @@ export async function* readFrames(input: AsyncIterable<Buffer>): AsyncGenerator<
       if (left === 0) return
     }
   }
-  throw new CapfleetError('store-unavailable', 'the sender ended before the end of the file')
+  throw new CapfleetError('store-unavailable', 'the connection was closed before the end of the file')
 }

@@ -74,7 +74,7 @@ async function reindexSegment(
   }
   const isNewInTable = await repairAddresses(path, signal).catch((error: unknown) => {
     if (!(error instanceof CapfleetError) || error.code === 'store-full') throw error
-    // A table that cannot be written is no reason to leave out the others; 64 segments have the same.
+    // One table covers 64 segments. If it cannot be written, report that once and continue with the others.
     if (error.code === 'store-unavailable' && !damages.includes(error.message)) damages.push(error.message)
     return false
   })

@@ -80,7 +80,10 @@ function readQuery(ctx: ApplianceContext, { config }: ApplianceParts): SeenQuery
     throw badParameter('FilterBPF', 'needs Verify=1, because only packets can be compared with a filter')
   const isForced = hasForcedFilter(ctx)
   if (isForced && !values.verify)
-    throw badParameter('Verify', 'must be 1 for callers with a filter: times alone would tell what it hides')
+    throw badParameter(
+      'Verify',
+      'must be 1 for callers with a forced filter: times alone would reveal packets that it hides',
+    )
   return {
     ...values,
     ...range,

@@ -29,7 +29,7 @@ export async function reindex({ store }: { readonly store: string }, signal: Abo
     )
     for (const damage of damages) process.stderr.write(`reindex: ${damage}\n`)
     if (damages.length === 0) return
-    throw new CapfleetError('store-corrupt', `damaged segments, listed above: ${damages.length}`)
+    throw new CapfleetError('store-corrupt', `damaged segments (listed above): ${damages.length}`)
   })
 }
 
@@ -63,7 +63,7 @@ export async function verify(
     if (left.length === 0) return
     const canRepair = !repair && left.some(({ isMarked }) => !isMarked)
     const advice = canRepair ? 'run it with --repair' : 'what is lost cannot be repaired'
-    throw new CapfleetError('store-corrupt', `remaining damages, listed above: ${left.length}; ${advice}`)
+    throw new CapfleetError('store-corrupt', `findings that remain (listed above): ${left.length}; ${advice}`)
   })
 }
 

@@ -7,8 +7,8 @@ import {
 import { pathOf } from '../../store/stored-capture.ts'
 
 /**
- * Makes complete tables of addresses quick to read, and adds those of continued segments, one after another and beside
- * the capture. What fails or is interrupted stays as correct and slower, until `capfleet store reindex`.
+ * Rewrites complete tables of addresses into the form that is fast to read, and adds those of resumed segments, one at
+ * a time, in the background. If that fails, answers stay correct but are slower until `capfleet store reindex`.
  */
 export class AddressTables implements AsyncDisposable {
   readonly #end = new AbortController()

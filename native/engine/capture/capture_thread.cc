@@ -10,7 +10,7 @@ namespace {
 
 /// The kernel may pass on a packet this long after it was stamped.
 constexpr int64_t kStampLagNs = 20'000'000;
-/// Packets and goals wake the thread; only its clock does not.
+/// Packets and goals wake the idle thread; its clock does not.
 constexpr int kIdleWaitMs = 50;
 constexpr int kStallWaitMs = 2;
 /// Packets that are consumed before commands and clocks are checked.

@@ -160,7 +160,8 @@ LiveCounts LiveCapture::counts() const {
 }
 
 LiveCounts LiveCapture::countAll() const {
-  // The writer's counts first: the threads have counted what it has written before.
+  // Read the writer's counts first: each packet that it has written is then already in the threads'
+  // counts.
   WriterCounts written = writer_->counts();
   const std::vector<PortState> states = watch_->states();
   LiveCounts counts;

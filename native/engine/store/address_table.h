@@ -70,7 +70,8 @@ class AddressTable {
   /// What the segment with this number held, if the table has its addresses.
   std::optional<SegmentContent> contentOf(uint32_t number) const;
 
-  /// The segments that may hold the key. Those of which the table knows nothing may hold all.
+  /// A bit for each segment that may hold the key, including those of which the table knows
+  /// nothing.
   uint64_t mayHold(uint64_t key);
 
   /// Whether the table has all that it should have of the segments that it knows. Reads all of it.

@@ -21,7 +21,7 @@ export const PIVOT_NAMES = ['src', 'dst', 'proto', 'sport', 'dport', 'at', 'befo
 /** Name of the hosts whose devices are still to be found (alert-devices.tsx). */
 export const SAW = 'saw'
 
-/** Made from the alert. */
+/** Parameters that the alert determines. */
 const MADE: ReadonlySet<string> = new Set(['TSBegin', 'TSEnd', 'FilterBPF'])
 const DECAP = 'FilterBPFDecap'
 

@@ -17,7 +17,7 @@ interface DeviceRowProps {
   readonly choice: DeviceChoice | undefined
   /** Packets that its capture loses per second; undefined: not known yet. */
   readonly dropsPerS: number | undefined
-  /** Whether its site is beside its name, because it is not above it. */
+  /** Whether its site is shown beside its name. False if the rows are grouped by site. */
   readonly hasSite: boolean
 }
 

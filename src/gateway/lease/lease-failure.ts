@@ -35,7 +35,7 @@ function inVain(devices: string, waitMs: number): string {
 export function schedulerUnavailable(cause: unknown): CapfleetError {
   return new CapfleetError(
     'scheduler-unavailable',
-    'the scheduler (Redis) cannot be reached, so no new download can start; running ones continue',
+    'the scheduler (Redis) cannot be reached, so no new download can start',
     { retryAfterS: RETRY_S, cause },
   )
 }

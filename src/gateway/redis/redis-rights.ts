@@ -38,7 +38,7 @@ export function lacksRights(redis: Redis, keyPrefix: string, cause: unknown): Ca
   const why = (cause as Error).message
   return new CapfleetError(
     'bad-config',
-    `redis.user: Redis does not allow its user ${username} what the gateway needs (${why}); it needs the rights ${needed}`,
+    `redis.user: user ${username} lacks rights in Redis that the gateway needs (${why}); grant ${needed}`,
     { cause, param: 'redis.user' },
   )
 }

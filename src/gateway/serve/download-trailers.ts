@@ -1,17 +1,7 @@
 /** What the end of a complete body states, to a client that reads trailers and in the receipt. */
 import type { BodyResult } from '../fetch/body/body.ts'
 import { missingText } from './download-head.ts'
-import type { DownloadStatus } from './receipt.ts'
-
-type UncutStatus = Exclude<DownloadStatus, 'streaming' | 'failed' | 'client-gone'>
-
-/** The status of a download whose body was not cut. */
-export function statusOf({ perDevice, isTruncated, corruptBlocks = 0n }: BodyResult): UncutStatus {
-  if (corruptBlocks > 0n) return 'partial'
-  if (perDevice.some(({ missing }) => missing !== undefined)) return 'partial'
-  if (perDevice.some(({ status }) => status === 'unverified')) return 'unverified'
-  return isTruncated === true ? 'truncated' : 'complete'
-}
+import { statusOf } from './download-status.ts'
 
 /** Every trailer that a download can have, for its head. */
 export const TRAILER_NAMES = [

@@ -89,7 +89,7 @@ export function shownReceipt({ resume, ...receipt }: StoredReceipt): Receipt {
 }
 
 /** How the plan was made, for ResumeFacts. */
-export function planFacts(
+export function resumeFactsOf(
   plan: DownloadPlan,
   options: GatewayOptions,
 ): KeptPlan & Pick<ResumeFacts, 'onError' | 'align'> {

@@ -3,7 +3,7 @@ import { CapfleetError } from '../../shared/base/error.ts'
 import type { GatewayOptions } from '../../shared/query/download/gateway-options.ts'
 import type { Body, BodyResult, DeviceResult, ReportedError } from '../fetch/body/body.ts'
 import type { DownloadPlan } from '../fleet/plan/plan.ts'
-import { type DownloadStatus, planFacts, type ReceiptDevice, type StoredReceipt } from './receipt.ts'
+import { type DownloadStatus, type ReceiptDevice, resumeFactsOf, type StoredReceipt } from './receipt.ts'
 import type { ResumedRequest } from './resume-request.ts'
 
 export interface ReceiptFacts {
@@ -29,7 +29,7 @@ export interface ReceiptEnd {
 /** The receipt of a download while it runs. */
 export class RunningReceipt {
   readonly #facts: ReceiptFacts
-  readonly #planned: ReturnType<typeof planFacts>
+  readonly #planned: ReturnType<typeof resumeFactsOf>
   readonly #startedAt = new Date()
   readonly #hash: Hash | undefined
   #sha256: string | undefined
@@ -42,7 +42,7 @@ export class RunningReceipt {
 
   constructor(facts: ReceiptFacts) {
     this.#facts = facts
-    this.#planned = planFacts(facts.plan, facts.options)
+    this.#planned = resumeFactsOf(facts.plan, facts.options)
     this.#hash = facts.options.digest ? createHash('sha256') : undefined
   }
 

@@ -204,7 +204,7 @@ async function deviceToLeaveOut(
   if (device === undefined || !asked.includes(device)) throw error
   const failure = await judgeFailure(parts, order, device, error)
   if (order.onMissing === 'fail') throw failure
-  // A new export has nothing without it; one that is being filled stays unchanged.
+  // Without its only device, a new export would be empty. One that is being filled keeps its files.
   if (asked.length === 1 && base === undefined) throw failure
   return device
 }

@@ -180,7 +180,7 @@ test('packets that are marked as lost are named again, without advice that canno
   assert.equal(repaired.status, 0, repaired.stderr)
   const again = await storeCommand('verify', '--store', store)
   assert.match(again.stdout, /^big\tblock-damaged\tlost before\tmarked\t/)
-  assert.match(again.stderr, /remaining damages, listed above: 1; what is lost cannot be repaired/)
+  assert.match(again.stderr, /findings that remain \(listed above\): 1; what is lost cannot be repaired/)
   // Applying the same change again restores the bytes.
   await flip(big.replace('.sieve', '.pcap'), 5_000)
   const readable = await storeCommand('verify', '--store', store, '--repair')

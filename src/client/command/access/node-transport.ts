@@ -127,7 +127,7 @@ type Asked = Pick<SentRequest, 'method' | 'url'>
 
 function unreachable({ method, url: { protocol, host } }: Asked, cause: Error): ClientFailure {
   const { code = '' } = cause as NodeJS.ErrnoException
-  // A question may be sent twice without harm; a change only if it has not reached anyone.
+  // Reads are safe to repeat. A change is repeated only if it has reached no server.
   const isQuestion = method === 'GET' || method === 'HEAD'
   const isUntaken = code === 'ECONNREFUSED' || (isQuestion && ['ECONNRESET', 'EPIPE'].includes(code))
   const where = `the gateway ${protocol}//${host}`

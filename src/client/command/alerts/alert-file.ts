@@ -132,7 +132,7 @@ export function shownFile(file: string): string {
   return file === STANDARD_INPUT ? 'standard input' : file
 }
 
-/** With the title and the direction of the earlier one. */
+/** Both alerts as one. Title and direction are those of the earlier one. */
 function union(one: MergedAlert, other: MergedAlert): MergedAlert {
   return {
     ...(other.firstNs <= one.firstNs ? other : one),

@@ -89,7 +89,7 @@ export function refuseSmallFile(plan: DownloadPlan): void {
   if (maxBytes >= BigInt(least)) return
   throw badParameter(
     'MaxBytes',
-    `must be at least ${least} with Format=pcapng, whose file has the query and the devices too, but is ${maxBytes}`,
+    `must be at least ${least} with Format=pcapng, because the file also stores the query and the devices; got ${maxBytes}`,
   )
 }
 

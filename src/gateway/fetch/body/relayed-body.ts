@@ -222,7 +222,7 @@ export class RelayedBody implements Body {
     const { headerBytes } = element ?? {}
     let offset = element?.offset ?? Infinity
     for (const piece of pieces) {
-      // A header is no place to begin at.
+      // The body cannot be resumed inside a header.
       const isAfterHeader = this.#headerBytesLeft === 0 && this.#bytes + offset > 0
       const isPlace = offset >= 0 && offset < piece.length && isAfterHeader
       if (log?.isDue && isPlace && !this.#plan.query.follow)

@@ -9,9 +9,9 @@ import type { LineRequest, LineSource } from './line-answer.ts'
 export interface FleetQuestion<Line> {
   open(member: FleetMember, request: LineRequest): Promise<LineSource<Line>>
   isProgress(line: Line): boolean
-  /** What is passed on of a line of the device. */
+  /** What the client gets for a line of the device. */
   take(device: string, line: Line): readonly object[]
-  /** What is passed on if the device does not answer, or not to the end. */
+  /** What the client gets if the device does not answer, or breaks off. */
   failed(device: string, failure: CapfleetError): readonly object[]
 }
 

@@ -27,7 +27,7 @@ export function parseLegacyQuery(
 ): DownloadQuery {
   const query = parseDownloadQuery(kind, given, context)
   if (query.follow)
-    throw badParameter('Follow', `is for /api/v1/pcap/${kind}; this path gives what is stored`)
+    throw badParameter('Follow', `is supported by /api/v1/pcap/${kind}; this path has only stored packets`)
   if (kind !== 'timerange') return query
   if (query.timeSource !== 'nic') {
     throw badParameter(

@@ -77,7 +77,7 @@ function readProtocol({ name, text = '' }: NamedText, bits: 32 | 128): number | 
   if (number === undefined)
     throw badParameter(
       name,
-      `${quote(given)} is no known protocol; give a name such as tcp, udp or icmp, or a number from 0 to 255`,
+      `${quote(given)} is not a known protocol; give a name such as tcp, udp or icmp, or a number from 0 to 255`,
     )
   // Zeek has one name for both.
   return given.toLowerCase() === 'icmp' && bits === 128 ? ICMP6 : number

@@ -15,7 +15,8 @@ const BY_CHANCE = /(^|[ ,])H([ ,/(]|$)/i
 
 /** The first time after `afterMs`. Fails with bad-parameter for an expression that is invalid or never due. */
 export function nextCronMs({ cron, cronZone }: CronRule, afterMs: number): number {
-  if (BY_CHANCE.test(cron)) throw badParameter('Cron', `must say when instead of H, got ${quote(cron)}`)
+  if (BY_CHANCE.test(cron))
+    throw badParameter('Cron', `must name a time; H (a random one) is not supported, got ${quote(cron)}`)
   try {
     const read = CronExpressionParser.parse(cron, { currentDate: new Date(afterMs), tz: cronZone })
     return read.next().getTime()

@@ -78,7 +78,7 @@ test('a link with a mistake stays, and the mistake has its name', () => {
     ['#/pivot?src=192.0.2.1', /^at is missing; give the time of the alert/],
     ['#/pivot?src=192.0.2.300&at=now', /^src "192\.0\.2\.300" is no IPv4 or IPv6 address/],
     ['#/pivot?src=192.0.2.1&at=yesterday%20noon', /^at "yesterday noon"/],
-    ['#/pivot?src=192.0.2.1&at=now&proto=https', /^proto "https" is no known protocol/],
+    ['#/pivot?src=192.0.2.1&at=now&proto=https', /^proto "https" is not a known protocol/],
     ['#/pivot?src=192.0.2.1&at=now&sport=x', /^sport must be a port/],
     ['#/pivot?src=192.0.2.1&at=now&after=5min', /^after must be a number with a unit/],
     ['#/pivot?src=192.0.2.1&at=now&FilterBPF=udp', /^FilterBPF is computed from the alert/],

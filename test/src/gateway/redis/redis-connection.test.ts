@@ -71,7 +71,7 @@ test('a user of Redis that lacks a right is bad-config, and the error names the 
       (error) =>
         error instanceof CapfleetError &&
         error.code === 'bad-config' &&
-        error.message.startsWith('redis.user: Redis does not allow its user capfleet') &&
+        error.message.startsWith('redis.user: user capfleet lacks rights in Redis') &&
         error.message.endsWith(`it needs the rights ${rights.join(' ')}`),
       allowed.join(' '),
     )

@@ -375,7 +375,7 @@ describe('capfleet get --alert', () => {
       /line 4: src_ip "10\.0\.0\.256" is no IPv4 or IPv6 address/,
       /line 5: timestamp is missing/,
       /line 6: timestamp "2026-11-02T09:00:05" has no time zone; give it with --zone/,
-      /line 7: proto "XYZ" is no known protocol/,
+      /line 7: proto "XYZ" is not a known protocol/,
       /7 lines of standard input could not be read; the packets of the others are complete \[bad-alerts\]/,
     ])
       assert.match(stderr, said)

@@ -168,7 +168,7 @@ test('refuses texts by name', () => {
     [['x', ''], /^src "x" is no IPv4 or IPv6 address/],
     [['10.0.0.1', '10.0.0.1:80'], /^dst "10\.0\.0\.1:80" is no .*without the port/],
     [['10.0.0.1', '::1'], /^dst "::1" and src "10\.0\.0\.1" must both be IPv4 or both be IPv6/],
-    [['10.0.0.1', '', 'http'], /^proto "http" is no known protocol/],
+    [['10.0.0.1', '', 'http'], /^proto "http" is not a known protocol/],
     [['10.0.0.1', '', '256'], /^proto "256"/],
     [['10.0.0.1', '', 'tcp', '65536'], /^sport must be a port from 0 to 65535/],
     [['10.0.0.1', '', 'tcp', '', 'https'], /^dport must be a port/],
