@@ -69,6 +69,7 @@ export const COMMAND_EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   'token create': [
     "capfleet token create --devices 'lon*' --lifetime 8h --note 'nightly report'",
     "capfleet token create --devices '*' --scopes device:read > token.txt",
+    "capfleet token create --devices lon1 --filter 'host 192.0.2.1' --expires 2026-12-04T18:00+01:00",
   ],
   'token list': ['capfleet token list'],
   'token revoke': ['capfleet token revoke 6f1c1d1e-6f0b-4f43-9d0e-0a5b3c2d1e0f'],

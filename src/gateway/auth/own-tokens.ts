@@ -6,6 +6,7 @@ import { type Bounds, type Caller, originOf } from '../../shared/base/caller.ts'
 import { CapfleetError } from '../../shared/base/error.ts'
 import type { Scope } from '../../shared/base/scopes.ts'
 import type { SharedTime } from '../../shared/base/shared-time.ts'
+import { badParameter } from '../../shared/query/query-parameters.ts'
 import { type CompactToken, TOKEN_BYTES_MAX } from './compact-token.ts'
 import { readSessionClaims, SESSION_TYPE } from './session-claims.ts'
 import { CHAIN_MAX, type GrantedToken, readClaims, TOKEN_TYPE, type TokenClaims } from './token-claims.ts'
@@ -23,6 +24,8 @@ export interface OwnTokensSettings {
 /** The rights a caller wants the token to have. Default: all of their own. */
 export interface WantedToken {
   readonly lifetimeS: number | undefined
+  /** Instead of lifetimeS. */
+  readonly expiresMs?: number | undefined
   readonly scopes: readonly Scope[] | undefined
   /** In addition to the caller's bounds. */
   readonly bounds: WrittenBounds
@@ -70,7 +73,7 @@ export class OwnTokens implements TrustedIssuer {
   }
 
   /**
-   * Issues a new token for the caller. Fails with bad-parameter, insufficient-scope or out-of-bounds (which name
+   * Issues a new token for the caller. Fails with bad-parameter (it would have expired), insufficient-scope or out-of-bounds (which name
    * what the caller lacks), user-quota or scheduler-unavailable.
    */
   async issue(caller: Caller, wanted: WantedToken): Promise<NewToken> {
@@ -85,22 +88,31 @@ export class OwnTokens implements TrustedIssuer {
       parents: parentsOf(caller),
       note: wanted.note,
       createdMs: createdS * 1_000,
-      expiresMs: (createdS + this.#lifetimeOf(caller, createdS, wanted.lifetimeS)) * 1_000,
+      expiresMs: (createdS + this.#lifetimeOf(caller, createdS, wanted)) * 1_000,
     }
     const token = this.#sign(issued)
     await this.#store.keep(issued)
     return { token, issued }
   }
 
-  #lifetimeOf(caller: Caller, nowS: number, wantedS: number | undefined): number {
+  #lifetimeOf(caller: Caller, nowS: number, { lifetimeS: givenS, expiresMs }: WantedToken): number {
     const { lifetimeS, lifetimeMaxS } = this.#settings
+    const [param, wantedS] =
+      expiresMs === undefined
+        ? (['Lifetime', givenS] as const)
+        : (['Expires', Math.floor(expiresMs / 1_000) - nowS] as const)
+    if (wantedS !== undefined && wantedS <= 0)
+      throw badParameter(
+        param,
+        `must be in the future, got ${new Date((nowS + wantedS) * 1_000).toISOString()}`,
+      )
     if (wantedS !== undefined && wantedS > lifetimeMaxS)
-      throw beyond('Lifetime', `is longer than ${lifetimeMaxS} s, the maximum on this gateway`)
+      throw beyond(param, `is more than ${lifetimeMaxS} s from now, the maximum on this gateway`)
     const credential = originOf(caller.credential)
     const leftS = credential.kind === 'token' ? Math.floor(credential.expiresMs / 1_000) - nowS : lifetimeMaxS
     if (wantedS !== undefined && wantedS > leftS)
       throw beyond(
-        'Lifetime',
+        param,
         `is longer than the remaining lifetime of your own token, which expires in ${leftS} s`,
       )
     return wantedS ?? Math.min(lifetimeS, leftS)

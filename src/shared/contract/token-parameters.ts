@@ -3,6 +3,7 @@ import { SCOPES, type Scope } from '../base/scopes.ts'
 import { isEnclosed } from '../query/filter/joined-filter.ts'
 import { durationType, lineType, NS_PER_DAY, numberType, TEXT } from '../query/parameter-types.ts'
 import { badParameter, type ParameterRows, type ParameterType, quote } from '../query/query-parameters.ts'
+import { TIME_FORMS_WITHOUT_UNIT } from '../query/time/list-times.ts'
 
 const TICKET_LIFETIME_MAX_S = 3_600
 const NS_PER_S = 1_000_000_000n
@@ -21,6 +22,13 @@ export const TOKEN_PARAMETERS = {
     type: bound(secondsType(366n * NS_PER_DAY)),
     defaultSays: "auth.tokens.lifetimeS, or the rest of the calling token's lifetime",
     example: '8h',
+  },
+  expires: {
+    name: 'Expires',
+    says: `When the token expires, instead of Lifetime. ${TIME_FORMS_WITHOUT_UNIT}`,
+    type: bound(TEXT),
+    defaultSays: 'as Lifetime says',
+    example: '2026-12-04T18:00+01:00',
   },
   scopes: {
     name: 'Scopes',

@@ -74,8 +74,15 @@ export function defineToken(command: Command): void {
     )
 }
 
+/** As on the page, but a token for everything must be asked for. */
+const CREATE_FLAGS = {
+  ...TOKEN_PARAMETERS,
+  scopes: { ...TOKEN_PARAMETERS.scopes, defaultSays: USUAL_SCOPES },
+  devices: { ...TOKEN_PARAMETERS.devices, defaultSays: "an error; '*' gives all that you see" },
+}
+
 function defineCreate(command: Command): void {
-  const flags = new QueryFlags([TOKEN_PARAMETERS])
+  const flags = new QueryFlags([CREATE_FLAGS])
   flags
     .addTo(command)
     .addOption(contextOption())

@@ -158,7 +158,7 @@ function helpOf(parameter: Parameter): string {
 /** A word of the API has two capitals, or a capital after a lower-case letter; some are as written. */
 function inFlags(text: string): string {
   return text.replaceAll(
-    /\b(Dedup|Slice|TS[A-Z][a-z]+|Filter[A-Z]\w+|Max[A-Z]\w+|Part[A-Z]\w+|Cron|Verify)\b(=1\b)?/g,
+    /\b(Dedup|Slice|TS[A-Z][a-z]+|Filter[A-Z]\w+|Max[A-Z]\w+|Part[A-Z]\w+|Cron|Lifetime|Verify)\b(=1\b)?/g,
     (_text, name: string) => flagName(name),
   )
 }

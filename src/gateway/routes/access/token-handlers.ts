@@ -6,6 +6,7 @@ import { TOKEN_PARAMETER_SPELLINGS, TOKEN_PARAMETERS } from '../../../shared/con
 import { refuseBody } from '../../../shared/http/request-body.ts'
 import { joinFilters } from '../../../shared/query/filter/joined-filter.ts'
 import { badParameter } from '../../../shared/query/query-parameters.ts'
+import { parseQueryTime } from '../../../shared/query/time/query-time.ts'
 import type { WantedToken } from '../../auth/own-tokens.ts'
 import type { TokenRecord } from '../../auth/token-store.ts'
 import { selectDevices } from '../../fleet/select-devices.ts'
@@ -15,24 +16,50 @@ import { answerPrivately, callerOf } from '../request/request-caller.ts'
 import type { RouteContext } from '../request/route-context.ts'
 import type { AccessParts } from './access-parts.ts'
 
+const NS_PER_MS = 1_000_000n
+
 /** Issues a token with the caller's rights or fewer. The token is only in this answer; it is not stored. */
 export async function issueToken(ctx: RouteContext, parts: AccessParts): Promise<void> {
   refuseUnsafeChange(ctx)
   refuseBody(ctx)
   const caller = callerOf(ctx)
-  const { lifetimeS, scopes, note, device, filterBpf, ...own } = takeParameters(ctx, {
+  const { lifetimeS, expires, scopes, note, device, filterBpf, ...own } = takeParameters(ctx, {
     ...TOKEN_PARAMETERS,
     ...TOKEN_PARAMETER_SPELLINGS,
   })
+  if (lifetimeS !== undefined && expires !== undefined)
+    throw badParameter('Expires', 'and Lifetime are both given; use only one of them')
+  const expiresMs = expires === undefined ? undefined : endOf(expires, parts.limits.timeZone)
   const bounds = {
     ...own,
     devices: eitherSpelling(own.devices, device, ['Devices', 'Device']),
     filter: eitherSpelling(own.filter, filterBpf, ['Filter', 'FilterBPF']),
   }
   await refuseBadBounds(ctx, parts, bounds)
-  const { token, issued } = await parts.tokens.own.issue(caller, { lifetimeS, scopes, bounds, note })
+  const { token, issued } = await parts.tokens.own.issue(caller, {
+    lifetimeS,
+    expiresMs,
+    scopes,
+    bounds,
+    note,
+  })
   ctx.set('Location', `/v1/tokens/${issued.id}`)
   answerPrivately(ctx, { ...shownToken({ ...issued, revokedMs: undefined }), token }, 201)
+}
+
+/** Epoch milliseconds. Fails with bad-parameter. */
+function endOf(text: string, zone: string): number {
+  const nowNs = BigInt(Date.now()) * NS_PER_MS
+  const { ns } = parseQueryTime(text, {
+    parameter: TOKEN_PARAMETERS.expires.name,
+    unit: undefined,
+    hasNoUnit: true,
+    zone,
+    nowNs,
+    beginNs: nowNs,
+    isEnd: true,
+  })
+  return Number(ns / NS_PER_MS)
 }
 
 function eitherSpelling(

@@ -4,13 +4,20 @@ import type { ParameterRows } from '../query-parameters.ts'
 import { parseQueryTime, type QueryTime, type TimeContext } from './query-time.ts'
 import { TIME_FORM_EXAMPLES } from './time-forms.ts'
 
-const FORMS = `In any form of TSBegin: ${TIME_FORM_EXAMPLES}; without a zone, in the zone of the program that answers.`
+/** What the description of a time says that has no TSUnit and no TSZone. */
+export const TIME_FORMS_WITHOUT_UNIT = `In any form of TSBegin: ${TIME_FORM_EXAMPLES}; without a zone, in the zone of the program that answers.`
 
 /** The rows of From and To, which select what `says`. */
 export function listTimeRows({ from, to }: { readonly from: string; readonly to: string }) {
   return {
-    from: { name: 'From', says: `${from} ${FORMS}`, type: TEXT, defaultSays: 'no limit', example: '-1h' },
-    to: { name: 'To', says: `${to} ${FORMS}`, type: TEXT, defaultSays: 'no limit' },
+    from: {
+      name: 'From',
+      says: `${from} ${TIME_FORMS_WITHOUT_UNIT}`,
+      type: TEXT,
+      defaultSays: 'no limit',
+      example: '-1h',
+    },
+    to: { name: 'To', says: `${to} ${TIME_FORMS_WITHOUT_UNIT}`, type: TEXT, defaultSays: 'no limit' },
   } as const satisfies ParameterRows
 }
 

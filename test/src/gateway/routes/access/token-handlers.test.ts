@@ -72,6 +72,17 @@ describe('tokens of a gateway', () => {
     assert.ok((await listed(fleet.gateway.as.full)).includes(id))
   })
 
+  test('end when they should, in a zone or in that of the gateway', async () => {
+    const tomorrow = new Date(Math.floor(Date.now() / 1_000) * 1_000 + 86_400_000)
+    const text = tomorrow.toISOString()
+    const { expiresAt: inADay } = await issue('Expires=%2B1d')
+    assert.ok(Math.abs(Date.parse(inADay) - Date.now() - 86_400_000) < 60_000)
+    for (const written of [text, text.replace('Z', '%2B00:00'), text.replace('.000Z', '')]) {
+      const { expiresAt } = await issue(`Expires=${written}`)
+      assert.equal(Date.parse(expiresAt), tomorrow.getTime(), written)
+    }
+  })
+
   test('see only their devices, and take only what passes their filter', async () => {
     const { token } = await issue('Devices=ea*&Filter=udp+port+1')
     const { devices } = (await ask('GET', '/v1/devices', bearer(token))).json() as {
@@ -91,6 +102,11 @@ describe('tokens of a gateway', () => {
     ['Scopes=everything', 400, 'bad-parameter', 'Scopes'],
     ['Lifetime=91d', 403, 'out-of-bounds', 'Lifetime'],
     ['Lifetime=0', 400, 'bad-parameter', 'Lifetime'],
+    ['Expires=2026-11-02T09:00:00Z', 400, 'bad-parameter', 'Expires'],
+    ['Expires=2105-01-01', 403, 'out-of-bounds', 'Expires'],
+    ['Expires=friday+evening', 400, 'bad-parameter', 'Expires'],
+    ['Expires=', 400, 'bad-parameter', 'Expires'],
+    ['Expires=2105-01-01&Lifetime=1h', 400, 'bad-parameter', 'Expires'],
     ['Devices=moon', 404, 'unknown-device', 'Devices'],
     ['Devices=', 400, 'bad-parameter', 'Devices'],
     ['Scopes=', 400, 'bad-parameter', 'Scopes'],
@@ -118,6 +134,7 @@ describe('tokens of a gateway', () => {
     for (const [query, param] of [
       ['Scopes=capture:download', 'Scopes'],
       ['Lifetime=2h', 'Lifetime'],
+      [`Expires=${new Date(Date.now() + 7_200_000).toISOString()}`, 'Expires'],
       ['SpanMax=61', 'SpanMax'],
       ['StreamsMax=3', 'StreamsMax'],
       ['BytesPerDay=1001', 'BytesPerDay'],
