@@ -12,7 +12,7 @@ import { writeChecksums } from './package/checksums.mjs'
 import { fail, output, ROOT, run, say } from './setup/console.mjs'
 
 const OUT = join(ROOT, 'dist-packages')
-const { version } = JSON.parse(read('package.json'))
+const { version, bugs } = JSON.parse(read('package.json'))
 const tag = `v${version}`
 
 /** In their order. A step that fails ends the release. */
@@ -68,6 +68,9 @@ function mistakes() {
       `CHANGELOG.md has no section "## [${version}] - YYYY-MM-DD" with text.`,
     section('Unreleased').text !== '' &&
       `CHANGELOG.md has changes under "[Unreleased]", which belong to ${version}.`,
+    !/^[^\s@]+@[^\s@]+$/.test(bugs?.email ?? '') &&
+      'package.json has no "bugs": { "email": "...", "url": "..." }; fill in the address to which vulnerabilities are reported in ' +
+        'private, and that for other bugs if you have one, and run npm run reference, which writes it into SECURITY.md and docs.',
     output('git', ['status', '--porcelain']) !== '' && 'There are changes that are not committed.',
     output('git', ['branch', '--show-current']).trim() !== 'main' && 'The branch is not main.',
     output('git', ['tag', '--list', tag]) !== '' && `The tag ${tag} exists.`,

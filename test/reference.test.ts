@@ -20,11 +20,14 @@ import {
   settingBlocks,
   timeTable,
 } from './support/documents/reference-tables.ts'
+import { reportAddresses } from './support/documents/report-addresses.ts'
 import { REPOSITORY_ROOT } from './support/repository-files.ts'
 
-const DOCS = join(REPOSITORY_ROOT, 'docs')
+const DOCS = readdirSync(join(REPOSITORY_ROOT, 'docs'), { recursive: true, encoding: 'utf8' })
+  .filter((path) => path.endsWith('.md'))
+  .map((path) => join('docs', path))
 
-test('docs has every command, path, parameter, header, error, metric, alert and setting', async () => {
+test('docs has every command, path, parameter, header, error, metric, alert, setting and address', async () => {
   const tables: Readonly<Record<string, string>> = {
     times: timeTable(),
     roles: roleTable(),
@@ -37,21 +40,21 @@ test('docs has every command, path, parameter, header, error, metric, alert and 
     errors: errorTable(),
     metrics: metricTables(await metricTexts()),
     settings: settingBlocks(),
+    reports: reportAddresses(),
   }
-  const named: string[] = []
-  for (const path of readdirSync(DOCS, { recursive: true, encoding: 'utf8' })) {
-    if (!path.endsWith('.md')) continue
-    const text = await readFile(join(DOCS, path), 'utf8')
+  const named = new Set<string>()
+  for (const path of [...DOCS, 'SECURITY.md']) {
+    const file = join(REPOSITORY_ROOT, path)
+    const text = await readFile(file, 'utf8')
     const made = text.replaceAll(
       /<!-- table: (\w+) -->\n[\s\S]*?<!-- end of table -->/g,
       (_, name: string) => {
-        named.push(name)
+        named.add(name)
         return `<!-- table: ${name} -->\n\n${tables[name]}\n\n<!-- end of table -->`
       },
     )
-    if (process.env.REFERENCE === 'write') await writeFile(join(DOCS, path), made)
-    else
-      assert.ok(made === text, `docs/${path} is not what the programs are; write it by \`npm run reference\``)
+    if (process.env.REFERENCE === 'write') await writeFile(file, made)
+    else assert.ok(made === text, `${path} is not what the programs are; write it by \`npm run reference\``)
   }
-  assert.deepEqual(named.toSorted(), Object.keys(tables).toSorted())
+  assert.deepEqual([...named].toSorted(), Object.keys(tables).toSorted())
 })
