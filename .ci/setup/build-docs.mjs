@@ -6,7 +6,7 @@ import { whenChanged } from './when-changed.mjs'
 
 /** Depends on its own folder and on the packages. It needs no network. */
 export function buildDocs() {
-  const inputs = [join(ROOT, 'package-lock.json'), ...pages(join(ROOT, 'docs'))]
+  const inputs = [join(ROOT, 'package-lock.json'), join(ROOT, 'CHANGELOG.md'), ...pages(join(ROOT, 'docs'))]
   whenChanged(join(ROOT, 'dist-docs', '.built'), inputs, () => {
     say('building the documentation (dist-docs)')
     const bin = join(ROOT, 'node_modules', '.bin')

@@ -6,6 +6,7 @@
  * looser policy. VitePress 1 needs vite 5, whose known holes are not closed any more.
  */
 import { defineConfig } from 'vitepress'
+import { SEARCH_OPTIONS } from './search-options.ts'
 import { SECTIONS } from './sections.ts'
 
 // biome-ignore lint/style/noDefaultExport: vitepress reads its configuration so
@@ -32,20 +33,7 @@ export default defineConfig({
       items: pages.map(([title, path]) => ({ text: title, link: `/${path}` })),
     })),
     outline: [2, 3],
-    // All words of a query must occur, and titles count most: otherwise "a" and "for" lead to the long reference pages.
-    search: {
-      provider: 'local',
-      options: {
-        miniSearch: {
-          searchOptions: {
-            combineWith: 'AND',
-            boost: { title: 12, titles: 6, text: 1 },
-            fuzzy: 0.2,
-            prefix: true,
-          },
-        },
-      },
-    },
+    search: { provider: 'local', options: { miniSearch: { searchOptions: SEARCH_OPTIONS } } },
     footer: { message: 'Apache-2.0' },
   },
   // The policy of the pages allows no style attributes; the theme sets these two again where they matter.

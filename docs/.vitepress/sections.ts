@@ -20,6 +20,7 @@ export const SECTIONS: readonly Section[] = [
     pages: [
       ['Common tasks', 'guides/common-tasks'],
       ['Add a device', 'guides/add-a-device'],
+      ['Third-party appliances', 'guides/third-party-appliances'],
       ['Retention', 'guides/retention'],
       ['TLS', 'guides/tls'],
       ['Users and bounds', 'guides/users'],
@@ -56,6 +57,7 @@ export const SECTIONS: readonly Section[] = [
       ['Runbook', 'operations/runbook'],
       ['Limits', 'operations/limits'],
       ['Report a vulnerability', 'operations/security'],
+      ['Changelog', 'operations/changelog'],
     ],
   },
   {

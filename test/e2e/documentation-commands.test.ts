@@ -95,6 +95,7 @@ const CLIENT_PROGRAMS = [
 const STARTS = 'starts what runs until Ctrl-C; the tests start the demo in another way'
 const OTHER_DEVICE = 'needs a device of the reader'
 const ROOT_OF_MACHINE = 'changes the machine; test/systemd.test.ts compares it with the units'
+const OWNERS = 'needs the users of an installation; docs/get-started/systemd.md has the same commands'
 const PACKAGES = 'changes the machine; test/packages/installation.night.ts does it in an empty Debian'
 const CHECKOUT = 'replaces the installation of the machine'
 const CLUSTER = 'needs a cluster; test/kubernetes and test/helm install the chart'
@@ -107,6 +108,7 @@ const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'docs/get-started/systemd.md': { 'Installation with systemd': ROOT_OF_MACHINE },
   'docs/get-started/kubernetes.md': { Kubernetes: CLUSTER },
   'docs/guides/add-a-device.md': {
+    "Create the gateway's user on the device": OWNERS,
     'Check it first': OTHER_DEVICE,
     'Add it to the configuration': OTHER_DEVICE,
   },
@@ -121,7 +123,8 @@ const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     'Purge the packages': PACKAGES,
     'Replace a checkout': CHECKOUT,
   },
-  'docs/operations/runbook.md': { Runbook: CLUSTER },
+  'docs/guides/tls.md': { 'Owner and mode of the key': OWNERS },
+  'docs/operations/runbook.md': { Runbook: CLUSTER, 'The disk is full': 'shows the disks of the machine' },
   'docs/reference/captures.md': { Uploads: UPLOADS },
 }
 
@@ -195,6 +198,25 @@ describe('against the demo', () => {
     assert.equal(status, 0, stderr)
     return stdout
   }
+
+  test('the user of a gateway of your own', async () => {
+    const home = parts.use(await tempFolder()).path
+    const { hostname } = new URL(demo.facts.gatewayUrl)
+    const password = (await readFile(join(folder, '.capfleet/demo-password'), 'utf8')).trim()
+    const [line = ''] = blocksBelow(TASKS, 'Your own gateway', 'text')
+    const typed = line
+      .replace('gateway.example.net', hostname)
+      .replace('ann', 'demo')
+      .replace('SECRET', password)
+    const shell = blocksBelow(TASKS, 'Your own gateway')
+      .join('\n')
+      .replace('https://gateway.example.net', demo.facts.gatewayUrl)
+    await writeFile(join(home, 'typed'), typed)
+    const { status, stdout, stderr } = await runShell(`exec < typed\n${shell}`, home)
+    assert.equal(status, 0, stderr)
+    assert.match(stdout, /"name":"lon1"/)
+    assert.equal((await stat(join(home, 'netrc'))).mode & 0o077, 0)
+  })
 
   test('a minute from three sites', async () => {
     const lines = (await commands('Download a minute of three sites into one file')).trim().split('\n')
@@ -325,15 +347,21 @@ describe('against the demo', () => {
       const home = parts.use(await tempFolder()).path
       const [program = ''] = blocksBelow(CLIENTS, language, kind)
       await writeFile(join(home, file), program)
-      const { gatewayUrl, token } = demo.facts
-      const env = { GOTOOLCHAIN: 'local', GOFLAGS: '-mod=mod' }
+      await symlink(join(folder, '.capfleet'), join(home, '.capfleet'))
+      await symlink(join(REPOSITORY_ROOT, 'src'), join(home, 'src'))
+      const [printed = ''] = blocksBelow(CLIENTS, 'Python, PowerShell and Go')
+      const shell = printed
+        .replaceAll('https://gateway.example.net', demo.facts.gatewayUrl)
+        .replace('--user ann', '--user demo --password-file .capfleet/demo-password')
+        .replace('python3 minute.py', command)
+      const env = { GOTOOLCHAIN: 'local', GOFLAGS: '-mod=mod', XDG_CONFIG_HOME: join(home, 'config') }
       const { status, stdout, stderr } = await runShell(
-        `${command} '${gatewayUrl}' '${token}' out.pcap`,
+        `${preamble(demo.facts.gatewayUrl)}\n${shell}`,
         home,
         env,
       )
       assert.equal(status, 0, stderr)
-      assert.match(stdout, /^[0-9a-f-]{36}\n$/)
+      assert.match(stdout, /^[0-9a-f-]{36}$/m)
       assert.ok(readPcap(await readFile(join(home, 'out.pcap'))).records.length > 100)
     })
 
@@ -509,7 +537,7 @@ describe('every block is run, or has a reason', () => {
   ]
 
   test('a page with commands is run as a whole, or its blocks have reasons', () => {
-    const known = new Set([TASKS, FLEET, DEMO, ...ON_THE_DEMO.map(({ page }) => page)])
+    const known = new Set([TASKS, FLEET, DEMO, CLIENTS, ...ON_THE_DEMO.map(({ page }) => page)])
     const forgotten = pages
       .filter((page) => !known.has(page))
       .flatMap((page) => runnableOf(page).map(({ heading }) => `${page}: ${heading}`))

@@ -34,6 +34,25 @@ const TASKS = [
   ['hardware requirements', 'guides/sizing'],
 ] as const
 
+/** Messages and symptoms, and the place that must come first: nobody reads a list while something is broken. */
+const TROUBLES = [
+  ['no space left on device', 'operations/runbook', 'the-disk-is-full'],
+  ['ENOSPC', 'operations/runbook', 'the-disk-is-full'],
+  ['too many requests', 'operations/runbook', 'requests-get-429'],
+  ['certificate verify failed', 'guides/tls', 'messages-about-certificates'],
+  ['self-signed certificate', 'guides/tls', 'messages-about-certificates'],
+  ['unable to verify the first certificate', 'guides/tls', 'messages-about-certificates'],
+  ['missing packets', 'concepts/completeness', 'missing-packets'],
+  ['time wrong', 'operations/runbook', 'find-the-wrong-clock'],
+  ['clock drift', 'operations/runbook', 'a-clock-is-off'],
+  ['permission denied', 'operations/runbook', 'a-file-cannot-be-read'],
+  ['401 unauthorized', 'operations/runbook', 'requests-get-401-or-403'],
+  ['reset admin password', 'guides/users', 'reset-a-password'],
+  ['connection refused', 'operations/runbook', 'a-device-is-down'],
+  // No page has the last word.
+  ['ENOSPC zzyzx', 'operations/runbook', 'the-disk-is-full'],
+] as const
+
 /** Results that a reader looks at. */
 const LOOKED_AT = 3
 
@@ -51,23 +70,41 @@ describe('the search of the documentation', { skip: missingForConsole() }, () =>
   })
   after(() => owned.disposeAsync())
 
+  /** Where the results lead, the best one first. */
+  async function found(query: string): Promise<readonly string[]> {
+    const box = site.page.locator('.VPLocalSearchBox')
+    // So that no result is that of the last query.
+    await box.locator('input').fill('qqxxqq')
+    await box.locator('.no-results').waitFor()
+    await box.locator('input').fill(query)
+    const results = box.locator('.result')
+    await results.first().waitFor()
+    assert.deepEqual(site.faults, [])
+    return results.evaluateAll((all) => all.map((result) => result.getAttribute('href') ?? ''))
+  }
+
   for (const [query, path] of TASKS)
     test(`"${query}" finds ${path}`, async () => {
-      const box = site.page.locator('.VPLocalSearchBox')
-      // So that no result is that of the last query.
-      await box.locator('input').fill('qqxxqq')
-      await box.locator('.no-results').waitFor()
-      await box.locator('input').fill(query)
-      const found = box.locator('.result')
-      await found.first().waitFor()
-      const targets = await found.evaluateAll((results) =>
-        results.map((result) => result.getAttribute('href') ?? ''),
-      )
-      const first = targets.slice(0, LOOKED_AT)
+      const first = (await found(query)).slice(0, LOOKED_AT)
       assert.ok(
         first.some((target) => target.includes(`/docs/${path}.html`)),
         first.join('\n'),
       )
-      assert.deepEqual(site.faults, [])
     })
+
+  for (const [query, path, anchor] of TROUBLES)
+    test(`"${query}" leads to ${path}#${anchor} first`, async () => {
+      const [first = ''] = await found(query)
+      assert.ok(first.endsWith(`/docs/${path}.html#${anchor}`), first)
+    })
+
+  test('a word that all pages have, and the begin of another one, find nothing', async () => {
+    const box = site.page.locator('.VPLocalSearchBox')
+    for (const query of ['no', 'the', 'zzyzx']) {
+      await box.locator('input').fill('disk')
+      await box.locator('.result').first().waitFor()
+      await box.locator('input').fill(query)
+      await box.locator('.no-results').waitFor()
+    }
+  })
 })

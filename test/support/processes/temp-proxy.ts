@@ -80,6 +80,29 @@ export function startTempBalancer(upstreams: readonly string[]): Promise<TempPro
   })
 }
 
+/** nginx with the lines of a guide in its `server` block. */
+export function startNginxWith(lines: string): Promise<TempProxy> {
+  return startProxy('', {
+    program: 'nginx',
+    argumentsOf: (path) => ['-p', dirname(path), '-e', 'error.log', '-c', path],
+    configuration: ({ folder, port }) => `daemon off; master_process off; pid ${join(folder, 'nginx.pid')};
+events { worker_connections 64; }
+http { access_log off; ${temporaryFolders(folder)}
+  server { listen 127.0.0.1:${port};
+${lines} } }
+`,
+  })
+}
+
+/** haproxy with the configuration of a guide, which listens on `bind`. */
+export function startHaproxyWith(lines: string, bind: string): Promise<TempProxy> {
+  return startProxy('', {
+    program: 'haproxy',
+    argumentsOf: (path) => ['-db', '-f', path],
+    configuration: ({ port }) => lines.replace(bind, `127.0.0.1:${port}`),
+  })
+}
+
 interface ProxyProgram {
   readonly program: string
   readonly argumentsOf: (configurationPath: string) => readonly string[]
@@ -121,16 +144,19 @@ const STYLES: Readonly<Record<NginxStyle, string>> = {
 }
 
 function nginxConfiguration({ folder, port, upstream }: ProxySettings, style: NginxStyle): string {
-  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
-    .map((name) => `${name}_temp_path ${join(folder, name)};`)
-    .join(' ')
   return `daemon off; master_process off; pid ${join(folder, 'nginx.pid')};
 events { worker_connections 1024; }
-http { access_log off; keepalive_requests 1000000; ${temporary}
+http { access_log off; keepalive_requests 1000000; ${temporaryFolders(folder)}
   upstream device { server ${new URL(upstream).host}; keepalive 64; keepalive_requests 1000000; }
   server { listen 127.0.0.1:${port};
     location / { ${STYLES[style]} proxy_pass http://device; } } }
 `
+}
+
+function temporaryFolders(folder: string): string {
+  return ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
+    .map((name) => `${name}_temp_path ${join(folder, name)};`)
+    .join(' ')
 }
 
 /** One thread, and large buffers that bypass user space if the kernel can do that. */
