@@ -8,7 +8,7 @@ export const SEARCH_OPTIONS = {
   combineWith: 'OR',
   // A message is in the text of the place that explains it, and in no title.
   boost: { title: 2, titles: 1, text: 1 },
-  // "no" is not the begin of "now", and "full" is not "fill".
+  // "no" is not the start of "now", and "full" is not "fill".
   prefix: (word: string): boolean => word.length > 3,
   fuzzy: (word: string): number | boolean => (word.length > 5 ? 0.2 : false),
   /** Words that are in each text find nothing. */

@@ -98,7 +98,7 @@ describe('the search of the documentation', { skip: missingForConsole() }, () =>
       assert.ok(first.endsWith(`/docs/${path}.html#${anchor}`), first)
     })
 
-  test('a word that all pages have, and the begin of another one, find nothing', async () => {
+  test('a word that all pages have, and the start of another one, find nothing', async () => {
     const box = site.page.locator('.VPLocalSearchBox')
     for (const query of ['no', 'the', 'zzyzx']) {
       await box.locator('input').fill('disk')
