@@ -64,6 +64,23 @@ describe('capfleet token', () => {
     assert.match(list, /device:read capture:download +- +- +usual$/m)
   })
 
+  test('create takes the time at which the token ends, and the help says what is needed', async () => {
+    const [day] = new Date(Date.now() + 172_800_000).toISOString().split('T')
+    const create = ['token', 'create', '--devices', '*']
+    const made = await run(asUser(), ...create, '--note', 'ends', '--expires', `${day}T18:00+01:00`)
+    assert.equal(made.status, 0, made.stderr)
+    const list = (await run(asUser(), 'token', 'list', '-o', 'csv')).stdout.toString()
+    assert.match(list, new RegExp(`,${day}T17:00:00\\.000Z,.*,ends`, 'm'))
+    const past = await run(asUser(), ...create, '--expires', '2026-11-02')
+    assert.equal(past.status, 2)
+    assert.match(past.stderr, /--expires must be in the future, got 2026-11-02T00:00:00\.000Z/)
+    const both = await run(asUser(), ...create, '--expires', `${day}`, '--lifetime', '1h')
+    assert.equal(both.status, 2)
+    assert.match(both.stderr, /--expires and --lifetime are both given/)
+    const help = (await run(asUser(), 'token', 'create', '--help')).stdout.toString().replaceAll(/\s+/g, ' ')
+    assert.match(help, /--devices <text> [^)]*without it: an error; '\*' gives all that you see/)
+  })
+
   test('create names the flag of what the user has not', async () => {
     const refused = await run(asUser(), 'token', 'create', '--devices', '*', '--scopes', 'admin')
     assert.equal(refused.status, 3)
