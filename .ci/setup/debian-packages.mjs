@@ -53,8 +53,9 @@ export const TEST_PACKAGES = [
   'fish',
   // For systemd-analyze, which checks the units; systemd itself is not run.
   'systemd',
-  // The browser for the page's tests.
+  // The browsers for the page's tests.
   'chromium',
+  'chromium-headless-shell',
   // Besides curl, for resuming downloads in tests.
   'wget',
   'aria2',

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import type { Page } from 'playwright-core'
 import {
+  CHROMIUM,
   ConsoleBrowser,
   missingForConsole,
   saved,
@@ -103,7 +104,7 @@ for (const count of [3, 48, 500]) {
         }),
       )
       parts.use(await startTempWorker(gateway))
-      const browser = parts.use(await ConsoleBrowser.launch())
+      const browser = parts.use(await ConsoleBrowser.launch(CHROMIUM))
       const size = { viewport: { width: 1_440, height: 900 } }
       ;({ page } = parts.use(await browser.open(`${gateway.url}/`, size)))
       await signIn(page, { user: 'full', password: USER_PASSWORD })

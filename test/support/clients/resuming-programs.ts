@@ -66,7 +66,7 @@ const BY_BROWSER: ResumingProgram = {
   name: 'chromium',
   missing: skipWithout(existsSync(CHROMIUM), `${CHROMIUM} is not installed (apt-get install chromium)`),
   run: async ({ url, user, password }) => {
-    await using browser = await ConsoleBrowser.launch()
+    await using browser = await ConsoleBrowser.launch(CHROMIUM)
     const file = await browser.save(url, { username: user, password })
     return { isComplete: file !== undefined, file: file ?? Buffer.alloc(0) }
   },

@@ -8,7 +8,7 @@ import { REPOSITORY_ROOT } from '../repository-files.ts'
 import { skipWithout } from '../set-up-tools.ts'
 import { USER_PASSWORD } from '../suite-secrets.ts'
 import { tempFolder } from '../temp-folder.ts'
-import { ConsoleBrowser, missingForConsole, type OpenPage, signIn } from './console-browser.ts'
+import { CHROMIUM, ConsoleBrowser, missingForConsole, type OpenPage, signIn } from './console-browser.ts'
 
 const START_NS = 1_793_610_000_000_000_000n
 const DURATION_S = 60
@@ -45,7 +45,7 @@ export class DissectorStand implements AsyncDisposable {
     const captures = { east: await siteTraffic(0, packets), west: await siteTraffic(1, packets) }
     const captureOf = (name: string) => ({ 'east-first': captures.east, 'west-first': captures.west })[name]
     const fleet = building.use(await startSmallFleet([], captureOf))
-    const browser = building.use(await ConsoleBrowser.launch())
+    const browser = building.use(await ConsoleBrowser.launch(CHROMIUM))
     return new DissectorStand({ fleet, browser, captures }, building.move())
   }
 
