@@ -5,6 +5,7 @@
  */
 import { appendFileSync, readFileSync } from 'node:fs'
 import { after } from 'node:test'
+import { importSmallHttp } from '../../src/shared/base/small-http.ts'
 import { pulseThreadPool } from '../../src/shared/base/thread-pool-pulse.ts'
 import { WAIT_LIMIT_MS } from './test-limits.ts'
 
@@ -15,6 +16,7 @@ const LIMIT_MS = Number(process.env.FILE_LIMIT_MS ?? WAIT_LIMIT_MS)
 const TIMES = process.env.CAPFLEET_PROCESSOR_TIMES
 const TICK_MS = 10
 
+importSmallHttp()
 pulseThreadPool()
 if (TIMES !== undefined && process.env.NODE_TEST_CONTEXT !== undefined)
   process.on('exit', () => {
