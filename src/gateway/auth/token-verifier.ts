@@ -35,7 +35,8 @@ export interface TokenVerifierOptions {
 
 /** How far the clocks of issuers may differ from ours. */
 const CLOCK_TOLERANCE_S = 5
-const VERIFIED_MAX = 10_000
+/** At most this many; with `max` the table would have its full size from the start. */
+const VERIFIED = { maxSize: 10_000, sizeCalculation: () => 1 }
 const WAYS = { token: 'bearer token', session: 'cookie' } as const
 
 /** A token whose signature has been verified. */
@@ -59,7 +60,7 @@ export class TokenVerifier {
    * would reveal no less and take fifteen times as long.
    */
   readonly #secret = randomBytes(32).toString('hex')
-  readonly #verified = new LRUCache<string, VerifiedToken>({ max: VERIFIED_MAX })
+  readonly #verified = new LRUCache<string, VerifiedToken>(VERIFIED)
 
   constructor({ issuers, grants, clock, metrics }: TokenVerifierOptions) {
     this.#issuers = new Map(issuers.map((one) => [one.issuer, one]))

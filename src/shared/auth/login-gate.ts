@@ -33,7 +33,8 @@ const NAMES_PER_ADDRESS = 10
 const FORGET_MS = 600_000
 /** A name that logged in from an address this recently is not paused for what others do from there. */
 const TRUST_MS = 30 * 86_400_000
-const REMEMBERED_MAX = 10_000
+/** At most this many; with `max` the table would have its full size from the start. */
+const REMEMBERED = { maxSize: 10_000, sizeCalculation: () => 1 }
 const QUEUE_FULL_RETRY_S = 1
 /** Rejections are delayed by this, so that clients which retry at once cost little. */
 const REFUSAL_MS = 1_000
@@ -50,9 +51,9 @@ type LoginResult = 'right' | 'wrong' | 'refused'
 export class LoginGate {
   readonly #settings: LoginSettings
   readonly #turns: FairLimit
-  readonly #failures = new LRUCache<string, Failures>({ max: REMEMBERED_MAX, ttl: FORGET_MS })
+  readonly #failures = new LRUCache<string, Failures>({ ...REMEMBERED, ttl: FORGET_MS })
   /** Names that have logged in from an address: proxies and NAT have many users behind one address. */
-  readonly #known = new LRUCache<string, true>({ max: REMEMBERED_MAX, ttl: TRUST_MS })
+  readonly #known = new LRUCache<string, true>({ ...REMEMBERED, ttl: TRUST_MS })
   readonly #count: (result: LoginResult) => void
 
   constructor(settings: LoginSettings, metrics: Metrics) {

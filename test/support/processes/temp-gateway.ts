@@ -28,6 +28,8 @@ export interface TempGateway extends AsyncDisposable {
   readonly logged: readonly LoggedLine[]
   /** Call this after a change of its users file, config.auth.users. */
   reloadUsers(): Promise<void>
+  /** As after a change of the configuration file. */
+  reload(changed: GatewayConfig): Promise<void>
   close(drainMs: number): Promise<void>
 }
 
@@ -83,6 +85,7 @@ export async function startTempGateway(
     as: { viewer: basic('viewer'), user: basic('user'), full: basic('full'), admin: basic('admin') },
     logged: log.lines,
     reloadUsers: gateway.reloadUsers,
+    reload: gateway.reload,
     close: gateway.close,
     [Symbol.asyncDispose]: async () => {
       await refuseSecretsInMetrics(gateway.url)

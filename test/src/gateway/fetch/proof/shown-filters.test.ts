@@ -48,14 +48,15 @@ describe('a third-party device that may ignore filters', () => {
   let foreign: ApiDevice
   let other: ApiDevice
   let gateway: TempGateway
+  let rounds = 0
 
   before(async () => {
     redis = parts.use(await TempRedis.create())
     foreign = parts.use(await ApiDevice.start('foreign', PACKETS))
     other = parts.use(await ApiDevice.start('other', PACKETS))
+    gateway = parts.use(await startTempGateway([foreign, other], redis.url))
   })
   after(() => parts.disposeAsync())
-  // What a device has proved is remembered for a while.
   beforeEach(async () => {
     for (const device of [foreign, other]) {
       device.behaviour = {}
@@ -64,9 +65,11 @@ describe('a third-party device that may ignore filters', () => {
       device.breaks.length = 0
       device.asked.length = 0
     }
-    gateway = await startTempGateway([foreign, other], redis.url)
+    // What a device has proved is remembered for a while, unless its configuration changes.
+    rounds += 1
+    const devices = gateway.config.devices.map((device) => ({ ...device, site: `${rounds}` }))
+    await gateway.reload({ ...gateway.config, devices })
   })
-  afterEach(() => gateway[Symbol.asyncDispose]())
 
   const get = (path: string) => httpGet(gateway.url + path, { headers: gateway.as.user })
 
