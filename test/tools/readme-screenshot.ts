@@ -3,7 +3,7 @@
  */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { ConsoleBrowser, settled, show, signIn } from '../support/console/console-browser.ts'
+import { CHROMIUM, ConsoleBrowser, settled, show, signIn } from '../support/console/console-browser.ts'
 import { startDemo, temporaryHome } from '../support/processes/demo-process.ts'
 import { REPOSITORY_ROOT } from '../support/repository-files.ts'
 
@@ -17,7 +17,7 @@ const ADDRESS = [
 
 await using home = await temporaryHome()
 await using demo = await startDemo(home.path)
-await using browser = await ConsoleBrowser.launch()
+await using browser = await ConsoleBrowser.launch(CHROMIUM)
 const viewport = { width: 1_180, height: 640 }
 await using opened = await browser.open(`${demo.facts.gatewayUrl}/`, {
   viewport,
