@@ -72,7 +72,7 @@ test('a user of Redis that lacks a right is bad-config, and the error names the 
         error instanceof CapfleetError &&
         error.code === 'bad-config' &&
         error.message.startsWith('redis.user: user capfleet lacks rights in Redis') &&
-        error.message.endsWith(`it needs the rights ${rights.join(' ')}`),
+        error.message.endsWith(`grant ${rights.join(' ')}`),
       allowed.join(' '),
     )
     redis.disconnect()
