@@ -16,6 +16,15 @@ import urllib.request
 TRIES = 5
 
 
+def reason_of(error):
+    """What the gateway says; a proxy in front of it may answer with something else than JSON."""
+    try:
+        problem = json.loads(error.read())
+        return f"{problem['code']}: {problem['detail']}"
+    except (ValueError, KeyError, TypeError):
+        return error.reason
+
+
 def open_url(gateway, path, query, token):
     """The answer. Busy gateways and devices are asked again, as long as they say."""
     request = urllib.request.Request(
@@ -26,9 +35,8 @@ def open_url(gateway, path, query, token):
         try:
             return urllib.request.urlopen(request)
         except urllib.error.HTTPError as error:
-            problem = json.loads(error.read() or b"{}")
             if error.code not in (429, 503) or attempt == TRIES - 1:
-                sys.exit(f"{error.code} {problem.get('code')}: {problem.get('detail')}")
+                sys.exit(f"{error.code} {reason_of(error)}")
             time.sleep(int(error.headers.get("Retry-After", "1")))
 
 
