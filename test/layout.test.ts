@@ -55,7 +55,7 @@ const HOUSES: Readonly<Record<string, House>> = {
   'src/operator': { imports: ['src/client', 'src/gateway', 'appliance', 'src/shared'] },
   'src/worker': {
     imports: ['src/gateway', 'src/shared'],
-    floors: [['src/worker'], ['src/worker/run']],
+    floors: [['src/worker'], ['src/worker/run'], ['src/worker/files']],
   },
   'src/gateway': {
     imports: ['native', 'src/shared'],

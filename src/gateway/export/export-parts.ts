@@ -7,8 +7,8 @@ import type { FetchParts } from '../fetch/body/fetch-download.ts'
 import type { ExportJobs } from './export-jobs.ts'
 import type { ExportOutcomes } from './export-outcomes.ts'
 import type { ExportStore } from './export-store.ts'
-import type { Spool } from './files/spool.ts'
 import type { ScheduleStore } from './schedule-store.ts'
+import type { Spool } from './spool.ts'
 import type { ExportTarget } from './target/export-target.ts'
 
 export interface ExportParts extends FetchParts {

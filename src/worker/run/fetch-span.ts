@@ -8,9 +8,8 @@ import { isForeign } from '../../gateway/device/device-kind.ts'
 import type { ExportOrder } from '../../gateway/export/export-order.ts'
 import { pieceQuery } from '../../gateway/export/export-pieces.ts'
 import type { ExportWindow, Hole } from '../../gateway/export/export-record.ts'
-import { FileChunks } from '../../gateway/export/files/file-chunks.ts'
-import { FileWriter, storing } from '../../gateway/export/files/file-writer.ts'
-import { ignoreMissing, type SpanCheckpoint, type SpanFiles } from '../../gateway/export/files/spool.ts'
+import { FileWriter, storing } from '../../gateway/export/file-writer.ts'
+import { ignoreMissing, type SpanCheckpoint, type SpanFiles } from '../../gateway/export/spool.ts'
 import { FetchedDownload, type FetchParts } from '../../gateway/fetch/body/fetch-download.ts'
 import {
   type DownloadPlan,
@@ -24,6 +23,7 @@ import type { BoundedQuery } from '../../gateway/fleet/plan/within-bounds.ts'
 import { FileInterfaces } from '../../gateway/pcap/file-interfaces.ts'
 import { taggedRecords } from '../../gateway/pcap/tagged-records.ts'
 import { CapfleetError } from '../../shared/base/error.ts'
+import { FileChunks } from '../files/file-chunks.ts'
 
 export interface SpanRequest {
   readonly order: ExportOrder

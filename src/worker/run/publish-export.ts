@@ -14,13 +14,13 @@ import type {
   ResultFile,
 } from '../../gateway/export/export-record.ts'
 import type { ChangeOptions } from '../../gateway/export/export-store.ts'
-import { FileWriter, storing } from '../../gateway/export/files/file-writer.ts'
-import { extreme } from '../../gateway/export/files/tally.ts'
+import { FileWriter, storing } from '../../gateway/export/file-writer.ts'
 import { MANIFEST_NAME, targetOf } from '../../gateway/export/order-target.ts'
 import type { ExportChange } from '../../gateway/export/record-fields.ts'
 import type { ExportTarget } from '../../gateway/export/target/export-target.ts'
 import { CapfleetError } from '../../shared/base/error.ts'
 import { productVersion } from '../../shared/base/product-version.ts'
+import { extreme } from '../files/tally.ts'
 
 export interface Publishing {
   readonly record: ExportRecord

@@ -26,23 +26,23 @@ import {
   type ReportedFailure,
 } from '../../gateway/export/export-record.ts'
 import type { ChangeOptions } from '../../gateway/export/export-store.ts'
-import { joinBlocks } from '../../gateway/export/files/join-blocks.ts'
-import { joinWindow, type Span } from '../../gateway/export/files/join-window.ts'
-import { ResultFiles, removeReplaced } from '../../gateway/export/files/result-files.ts'
-import type { SpanOutcome } from '../../gateway/export/files/spool.ts'
-import { tallied } from '../../gateway/export/files/tally.ts'
 import { firstFilling, orderFill } from '../../gateway/export/fill-export.ts'
 import type { ExportChange } from '../../gateway/export/record-fields.ts'
+import type { SpanOutcome } from '../../gateway/export/spool.ts'
 import type { MergedInput } from '../../gateway/pcap/merge.ts'
 import { CapfleetError } from '../../shared/base/error.ts'
 import { MAX_CAPTURED_LENGTH } from '../../shared/pcap/pcap-sizes.ts'
-import { failExport } from './fail-export.ts'
+import { joinBlocks } from '../files/join-blocks.ts'
+import { joinWindow, type Span } from '../files/join-window.ts'
+import { ResultFiles, removeReplaced } from '../files/result-files.ts'
+import { tallied } from '../files/tally.ts'
+import { failExport, pauseExport, reported } from './fail-export.ts'
 import { windowQuery } from './fetch-span.ts'
 import { FilledFiles, type JoinedWindow } from './filled-files.ts'
 import { JobWatch, NOT_WANTED, TAKEN_OVER } from './job-watch.ts'
 import { measureNext } from './measure-next.ts'
 import { makeWorkFolder, publishExport } from './publish-export.ts'
-import { pause, type RunningJob, reported } from './run-span.ts'
+import type { RunningJob } from './run-span.ts'
 
 /** How a writer's turn ends: nothing is left to do, or it continues when its spans have been fetched. */
 export type WriterTurn = 'done' | 'waits-for-spans'
@@ -130,7 +130,7 @@ class Turn implements AsyncDisposable {
       await this.#handOver()
       if (this.#options.stopping.aborted) throw new Later(0)
       if (!(error instanceof CapfleetError)) throw error
-      if (WAITS_FOR_STORE.has(error.code)) return await pause(this.#parts, this.#order, error)
+      if (WAITS_FOR_STORE.has(error.code)) return await pauseExport(this.#parts, this.#order, error)
       throw error
     }
   }

@@ -9,11 +9,11 @@ import {
   type ExportWindow,
   type Hole,
   LIVE_STATES,
-  type ReportedFailure,
 } from '../../gateway/export/export-record.ts'
-import type { SpanFiles, SpanOutcome } from '../../gateway/export/files/spool.ts'
+import type { SpanFiles, SpanOutcome } from '../../gateway/export/spool.ts'
 import { CapfleetError } from '../../shared/base/error.ts'
 import { endTrouble, judgeFailure } from './device-trouble.ts'
+import { pauseExport, reported } from './fail-export.ts'
 import { fetchSpan } from './fetch-span.ts'
 import { JobWatch, NOT_WANTED } from './job-watch.ts'
 import { refuseReplaced } from './same-devices.ts'
@@ -98,7 +98,7 @@ async function meetFailure(
   if (error === NOT_WANTED) return
   if (stopping.aborted) throw new Later(0)
   if (!(error instanceof CapfleetError)) throw error
-  if (error.code === 'export-store-full') return await pause(parts, order, error)
+  if (error.code === 'export-store-full') return await pauseExport(parts, order, error)
   const whole = { fromNs: window.beginNs, toNs: window.endNs }
   if (error.code === 'aged-out') {
     const hole: Hole = { ...whole, final: true, error: reported(error) }
@@ -119,15 +119,4 @@ const NOTHING: SpanOutcome = { file: null, bytes: 0, holes: [], fatal: null }
 /** An internal or temporary error: neither says anything about the order. */
 function isOurs({ kind, code }: CapfleetError): boolean {
   return kind.blame === 'ours' && code !== 'device-rejected' && code !== 'not-implemented'
-}
-
-/** Pauses the export until there is space. */
-export async function pause(parts: ExportParts, order: ExportOrder, error: CapfleetError): Promise<never> {
-  parts.outcomes.paused()
-  await parts.store.change(order, { state: 'paused', error: reported(error) }, { states: LIVE_STATES })
-  throw new Later(parts.limits.fullPauseMs)
-}
-
-export function reported(error: CapfleetError): ReportedFailure {
-  return { code: error.code, detail: error.message }
 }

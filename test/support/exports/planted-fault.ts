@@ -2,7 +2,7 @@
 import { appendFileSync, readFileSync, statSync } from 'node:fs'
 import { Job } from 'bullmq'
 import { ExportStore } from '../../../src/gateway/export/export-store.ts'
-import { FileWriter } from '../../../src/gateway/export/files/file-writer.ts'
+import { FileWriter } from '../../../src/gateway/export/file-writer.ts'
 import type { WorkerFault } from './export-worker-process.ts'
 
 const fault = JSON.parse(process.env.EXPORT_WORKER_FAULT ?? 'null') as WorkerFault | null

@@ -5,6 +5,7 @@ import { deviceBrokeOff, deviceFailure, deviceProtocol } from '../../device/devi
 import { MalformedAnswer } from '../../device/response-head.ts'
 import type { FleetMember } from '../fleet.ts'
 import { type EventBlock, EventBlocks } from './event-blocks.ts'
+import { EventPace } from './event-pace.ts'
 
 export interface FeedOptions {
   readonly member: Pick<FleetMember, 'client' | 'breaker' | 'health'>
@@ -24,9 +25,6 @@ const BACKLOG_MS = 3_600_000
 const BACKLOG_TIME_MS = 10_000
 /** capfleet devices send a keep-alive every 15 s. */
 const SILENCE_MAX_MS = 45_000
-/** A device that reports more is not read any faster; it keeps the rest. */
-const EVENTS_PER_S = 50
-const BURST_EVENTS = 500
 const PAUSE_MS = 500
 const PAUSE_MAX_MS = 60_000
 /** A connection that lasted this long counts as good. */
@@ -114,7 +112,7 @@ export class DeviceFeed {
       using answer = await client.openLive(target, options)
       this.#rise()
       const blocks = new EventBlocks()
-      const pace = new Pace()
+      const pace = new EventPace()
       for (let read = await answer.next(); read !== undefined; read = await answer.next()) {
         const found = blocks.push(Buffer.concat(read.data))
         read.release()
@@ -155,21 +153,6 @@ export class DeviceFeed {
     const isNew = this.#failure === undefined
     this.#failure = failure
     if (isNew) this.#options.onState(failure)
-  }
-}
-
-/** How long to pause reading, so that no device exceeds its share. */
-class Pace {
-  #events = BURST_EVENTS
-  #sinceMs = performance.now()
-
-  /** How long to pause. Call this after `events` were read. */
-  pauseMs(events: number): number {
-    const nowMs = performance.now()
-    const earned = ((nowMs - this.#sinceMs) / 1_000) * EVENTS_PER_S
-    this.#events = Math.min(BURST_EVENTS, this.#events + earned) - events
-    this.#sinceMs = nowMs
-    return Math.max(0, (-this.#events / EVENTS_PER_S) * 1_000)
   }
 }
 

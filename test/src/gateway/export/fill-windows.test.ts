@@ -5,8 +5,8 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { firstCheckpoint, isAllOrdered, pieceCount } from '../../../../src/gateway/export/export-pieces.ts'
 import type { Checkpoint, ExportWindow, FillBase } from '../../../../src/gateway/export/export-record.ts'
-import { tallied } from '../../../../src/gateway/export/files/tally.ts'
 import { firstFilling, keptUpTo, orderFill } from '../../../../src/gateway/export/fill-export.ts'
+import { tallied } from '../../../../src/worker/files/tally.ts'
 import { storedOrder } from '../../../support/exports/stored-order.ts'
 
 const DEVICES = ['east', 'north', 'west']

@@ -1,5 +1,5 @@
 import type { FileHandle } from 'node:fs/promises'
-import type { ChunkStream } from '../../pcap/pcap-input.ts'
+import type { ChunkStream } from '../../gateway/pcap/pcap-input.ts'
 
 const READ_BYTES = 262_144
 

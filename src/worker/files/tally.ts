@@ -1,7 +1,8 @@
 /** The result per device so far, as it appears in the manifest. */
-import type { MergedInput } from '../../pcap/merge.ts'
-import type { Checkpoint, DeviceTally, ExportWindow, Hole } from '../export-record.ts'
-import type { SpanOutcome } from './spool.ts'
+
+import type { Checkpoint, DeviceTally, ExportWindow, Hole } from '../../gateway/export/export-record.ts'
+import type { SpanOutcome } from '../../gateway/export/spool.ts'
+import type { MergedInput } from '../../gateway/pcap/merge.ts'
 
 export interface JoinedWindow {
   readonly window: ExportWindow

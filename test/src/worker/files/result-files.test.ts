@@ -3,18 +3,14 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { readdir, readFile } from 'node:fs/promises'
 import { describe, test } from 'node:test'
-import type { MadeFile } from '../../../../../src/gateway/export/export-record.ts'
-import { RecordSource } from '../../../../../src/gateway/export/files/record-source.ts'
-import {
-  ResultFiles,
-  type ResultOptions,
-  removeReplaced,
-} from '../../../../../src/gateway/export/files/result-files.ts'
-import { type Compression, encodingOf } from '../../../../../src/shared/query/download/query-values.ts'
-import { makePacket, makePcap, makeRecord } from '../../../../support/packets/packet-maker.ts'
-import { type PcapRecord, readPcap, recordLines } from '../../../../support/packets/pcap-records.ts'
-import { seededRandom } from '../../../../support/seeded-random.ts'
-import { tempFolder } from '../../../../support/temp-folder.ts'
+import type { MadeFile } from '../../../../src/gateway/export/export-record.ts'
+import { type Compression, encodingOf } from '../../../../src/shared/query/download/query-values.ts'
+import { RecordSource } from '../../../../src/worker/files/record-source.ts'
+import { ResultFiles, type ResultOptions, removeReplaced } from '../../../../src/worker/files/result-files.ts'
+import { makePacket, makePcap, makeRecord } from '../../../support/packets/packet-maker.ts'
+import { type PcapRecord, readPcap, recordLines } from '../../../support/packets/pcap-records.ts'
+import { seededRandom } from '../../../support/seeded-random.ts'
+import { tempFolder } from '../../../support/temp-folder.ts'
 
 const HEADER = makePcap([])
 const UNPACK = { none: 'cat', gzip: 'zcat', zstd: 'zstdcat' }

@@ -6,10 +6,10 @@
 import { randomUUID } from 'node:crypto'
 import { link, mkdir, readdir, readFile, rename, rm, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { BodyPlaces } from '../../fetch/body/position.ts'
-import type { ExportWindow, Hole, ReportedFailure } from '../export-record.ts'
-import { EXPORT_ID } from '../target/finished-file.ts'
+import type { BodyPlaces } from '../fetch/body/position.ts'
+import type { ExportWindow, Hole, ReportedFailure } from './export-record.ts'
 import { FileWriter, storing } from './file-writer.ts'
+import { EXPORT_ID } from './target/finished-file.ts'
 
 /** The outcome of a span. */
 export interface SpanOutcome {

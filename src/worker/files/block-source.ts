@@ -3,6 +3,9 @@
  * interfaces, numbered in the order of their first packets, and an end. A file grows by windows, whose merges number
  * their interfaces again from 0.
  */
+
+import type { WrittenInterface } from '../../gateway/export/export-record.ts'
+import { type FileInterfaces, STATISTICS_BYTES } from '../../gateway/pcap/file-interfaces.ts'
 import {
   countOption,
   IN_NANOSECONDS,
@@ -13,10 +16,8 @@ import {
   PcapngOption,
   readBlock,
   textOption,
-} from '../../../shared/pcap/pcapng-blocks.ts'
-import { endComment } from '../../../shared/pcap/pcapng-end.ts'
-import { type FileInterfaces, STATISTICS_BYTES } from '../../pcap/file-interfaces.ts'
-import type { WrittenInterface } from '../export-record.ts'
+} from '../../shared/pcap/pcapng-blocks.ts'
+import { endComment } from '../../shared/pcap/pcapng-end.ts'
 import { DividedChunks } from './divided-chunks.ts'
 import type { EndedFile, PacketCounts, PacketSource, TakeLimit } from './packet-source.ts'
 

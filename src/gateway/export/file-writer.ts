@@ -1,6 +1,6 @@
 /** A file that is appended to, and handles full disks and crashes of the machine. */
 import { type FileHandle, open } from 'node:fs/promises'
-import { CapfleetError } from '../../../shared/base/error.ts'
+import { CapfleetError } from '../../shared/base/error.ts'
 
 export class FileWriter implements AsyncDisposable {
   readonly path: string

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Checkpoint } from '../../../../../src/gateway/export/export-record.ts'
-import { type JoinedWindow, tallied } from '../../../../../src/gateway/export/files/tally.ts'
+import type { Checkpoint } from '../../../../src/gateway/export/export-record.ts'
+import { type JoinedWindow, tallied } from '../../../../src/worker/files/tally.ts'
 
 test('a device whose packets were all dropped as copies has no times', () => {
   const empty = { packets: '0', bytes: '0', firstNs: null, lastNs: null, outOfOrder: 0, holes: [] }

@@ -1,5 +1,5 @@
 /** Merged packets on their way into the files of an export. */
-import type { WrittenInterface } from '../export-record.ts'
+import type { WrittenInterface } from '../../gateway/export/export-record.ts'
 
 /** What was written to a file. */
 export interface PacketCounts {

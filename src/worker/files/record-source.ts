@@ -1,5 +1,5 @@
 /** Merged records on their way into files: cut where a file is full, and counted. */
-import { RecordCursor, type RecordsForm } from '../../../shared/pcap/record-cursor.ts'
+import { RecordCursor, type RecordsForm } from '../../shared/pcap/record-cursor.ts'
 import { DividedChunks } from './divided-chunks.ts'
 import type { PacketCounts, PacketSource, TakeLimit } from './packet-source.ts'
 
