@@ -9,6 +9,7 @@ import {
   useFormToken,
   whenSessionIsDoubtful,
 } from './ask-gateway.ts'
+import { renewalMs } from './session-renewal.ts'
 
 export type Session = Schemas['Session']
 
@@ -23,10 +24,6 @@ export interface SignedIn {
   readonly signIn: (credentials: Credentials) => Promise<void>
   readonly signOut: () => Promise<void>
 }
-
-/** A session is renewed by requesting it in time: when half of its lifetime is over, according to this clock. */
-const RENEW_MIN_MS = 20_000
-const RENEW_MAX_MS = 300_000
 
 export function useSession(): SignedIn {
   const [session, setSession] = useState<Session | null | undefined>()
@@ -44,9 +41,12 @@ export function useSession(): SignedIn {
   }, [])
   const expiresAt = session?.expiresAt
   useEffect(() => {
-    const timer = setInterval(() => {
-      if (!document.hidden) look()
-    }, renewalMs(expiresAt))
+    const timer = setInterval(
+      () => {
+        if (!document.hidden) look()
+      },
+      renewalMs(expiresAt, Date.now()),
+    )
     return () => clearInterval(timer)
   }, [expiresAt])
   return {
@@ -59,12 +59,6 @@ export function useSession(): SignedIn {
       show(null)
     },
   }
-}
-
-function renewalMs(expiresAt: string | null | undefined): number {
-  if (!expiresAt) return RENEW_MAX_MS
-  const halfMs = (Date.parse(expiresAt) - Date.now()) / 2
-  return Math.min(RENEW_MAX_MS, Math.max(RENEW_MIN_MS, halfMs))
 }
 
 export function may(session: Session, scope: Session['scopes'][number]): boolean {
