@@ -40,6 +40,7 @@ describe('schedules at the gateway', () => {
     const query = 'TSBegin=-1h&TSEnd=now&Device=ea*&FilterFrame=capture.port%20==%203&PartTime=15m'
     const made = await order(`Cron=0+*+*+*+*&${query}&CronZone=berlin&Missed=skip`)
     assert.equal(made.status, 201, made.body.toString())
+    assert.equal(made.headers['capfleet-ignored'], undefined)
     const schedule = made.json()
     const { id, createdAt, nextAt, ...rest } = schedule
     assert.equal(made.headers.location, `/v1/schedules/${id}`)
