@@ -4,7 +4,7 @@
  * instead. Prints its address. All other requests get a short JSON answer.
  */
 import { once } from 'node:events'
-import { createServer, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { formatPcapHeader } from '../../../src/shared/pcap/pcap-header.ts'
 
@@ -16,16 +16,25 @@ const HEADER = formatPcapHeader({ linkType: 1, snaplen: 262_144, nanoseconds: tr
 const JSON_ANSWER = JSON.stringify({ version: '1.2.3', device: 'bench', build: '', text: 'x'.repeat(160) })
 
 const totalBytes = Number(process.argv[2] ?? 1_073_741_824)
-const server = createServer((req, res) => {
+/** The gateway wants an address of its own for each device; proxies use the first one. */
+const addresses = Number(process.argv[3] ?? 1)
+
+function answer(req: IncomingMessage, res: ServerResponse): void {
   const isDownload = req.url?.includes('/pcap/')
   if (!isDownload) return void res.setHeader('Content-Type', 'application/json').end(JSON_ANSWER)
   const asked = /[?&]StreamName=bytes-(\d+)/.exec(req.url ?? '')?.[1]
   void sendDownload(res, asked === undefined ? totalBytes : Number(asked))
-})
-server.keepAliveTimeout = 60_000
-server.listen(0, '127.0.0.1')
-await once(server, 'listening')
-process.stdout.write(`http://127.0.0.1:${(server.address() as AddressInfo).port}\n`)
+}
+
+const urls: string[] = []
+for (let number = 0; number < addresses; number += 1) {
+  const server = createServer(answer)
+  server.keepAliveTimeout = 60_000
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  urls.push(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+}
+process.stdout.write(`${urls.join(' ')}\n`)
 process.once('SIGTERM', () => process.exit(0))
 
 async function sendDownload(res: ServerResponse, bytes: number): Promise<void> {

@@ -18,6 +18,8 @@ export type ProxyName = (typeof PROXY_NAMES)[number]
 
 /** Four streams each, so that 64 need no queue. */
 const DEVICES = 16
+/** Of a body whose path names no size. */
+const DEFAULT_BYTES = 1_073_741_824
 const PASSWORD = 'bench'
 const CREDENTIALS = `bench:${PASSWORD}`
 const STOP_GRACE_MS = 5_000
@@ -31,17 +33,19 @@ export class ProxyWorld implements AsyncDisposable {
   static async start(): Promise<ProxyWorld> {
     await using owned = new AsyncDisposableStack()
     const folder = owned.use(await tempFolder()).path
-    const upstream = await startScript('pcap-upstream.ts', [], owned)
+    const upstreams = await startScript('pcap-upstream.ts', [String(DEFAULT_BYTES), String(DEVICES)], owned)
+    const urls = upstreams.url.split(' ')
+    const [url = ''] = urls
     const withCredentials = (server: { readonly url: string; readonly pid: number }) => ({
       ...server,
       credentials: CREDENTIALS,
     })
     const proxies = {
-      capfleet: await startGateway(folder, Array(DEVICES).fill(upstream.url), owned),
-      nginx: withCredentials(owned.use(await startTempNginx(upstream.url, 'streaming'))),
-      'nginx-control': withCredentials(owned.use(await startTempNginx(upstream.url, 'control'))),
-      haproxy: withCredentials(owned.use(await startTempHaproxy(upstream.url))),
-      'http-proxy': withCredentials(await startScript('pipe-proxy.ts', [upstream.url], owned)),
+      capfleet: await startGateway(folder, urls, owned),
+      nginx: withCredentials(owned.use(await startTempNginx(url, 'streaming'))),
+      'nginx-control': withCredentials(owned.use(await startTempNginx(url, 'control'))),
+      haproxy: withCredentials(owned.use(await startTempHaproxy(url))),
+      'http-proxy': withCredentials(await startScript('pipe-proxy.ts', [url], owned)),
     }
     return new ProxyWorld(proxies, owned.move())
   }
