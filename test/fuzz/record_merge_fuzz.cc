@@ -171,16 +171,8 @@ Case takeCase(FuzzInput input) {
   return given;
 }
 
-/// Merges to the end; checks that all output is accounted for by figures() and dropped().
-Bytes mergedOf(const Case& given, size_t outputBytes) {
-  std::deque<Stream> streams;
-  for (const auto& pieces : given.streams) streams.emplace_back(pieces, given.inputs);
-  std::vector<RecordInput*> inputs;
-  for (Stream& stream : streams) {
-    stream.fill();
-    inputs.push_back(&stream.input());
-  }
-  RecordMerge merge(inputs, given.options);
+/// All that the merge of the streams writes.
+Bytes outputOf(RecordMerge& merge, std::deque<Stream>& streams, size_t outputBytes) {
   const auto output = std::make_unique<uint8_t[]>(outputBytes);
   Bytes merged;
   for (auto state = RecordMerge::State::kReady; state != RecordMerge::State::kEnd;) {
@@ -193,6 +185,20 @@ Bytes mergedOf(const Case& given, size_t outputBytes) {
     require(state == RecordMerge::State::kEnd || written > 0);
     merged.insert(merged.end(), output.get(), output.get() + written);
   }
+  return merged;
+}
+
+/// Merges to the end; checks that all output is accounted for by figures() and dropped().
+Bytes mergedOf(const Case& given, size_t outputBytes) {
+  std::deque<Stream> streams;
+  for (const auto& pieces : given.streams) streams.emplace_back(pieces, given.inputs);
+  std::vector<RecordInput*> inputs;
+  for (Stream& stream : streams) {
+    stream.fill();
+    inputs.push_back(&stream.input());
+  }
+  RecordMerge merge(inputs, given.options);
+  const Bytes merged = outputOf(merge, streams, outputBytes);
   uint64_t accounted = 0;
   for (uint32_t i = 0; i < inputs.size(); i++) {
     accounted += inputs[i]->figures().bytes - merge.dropped(i).bytes;
@@ -234,19 +240,7 @@ Bytes mergedInBlocks(Case given, size_t outputBytes) {
     inputs.push_back(&streams.back().input());
   }
   RecordMerge merge(inputs, given.options);
-  const auto output = std::make_unique<uint8_t[]>(outputBytes);
-  Bytes merged;
-  for (auto state = RecordMerge::State::kReady; state != RecordMerge::State::kEnd;) {
-    size_t written = 0;
-    while ((state = merge.advance({output.get(), outputBytes}, written)) ==
-           RecordMerge::State::kDry) {
-      streams[merge.dryInput()].fill();
-      merge.refilled();
-    }
-    require(state == RecordMerge::State::kEnd || written > 0);
-    merged.insert(merged.end(), output.get(), output.get() + written);
-  }
-  return merged;
+  return outputOf(merge, streams, outputBytes);
 }
 
 /// The records of the blocks, without tags. All blocks must be whole.

@@ -73,8 +73,8 @@ export class OwnTokens implements TrustedIssuer {
   }
 
   /**
-   * Issues a new token for the caller. Fails with bad-parameter (it would have expired), insufficient-scope or out-of-bounds (which name
-   * what the caller lacks), user-quota or scheduler-unavailable.
+   * Issues a new token for the caller. Fails with bad-parameter (it would have expired), insufficient-scope or
+   * out-of-bounds (which name what the caller lacks), user-quota or scheduler-unavailable.
    */
   async issue(caller: Caller, wanted: WantedToken): Promise<NewToken> {
     const id = randomUUID()

@@ -15,7 +15,7 @@ import type { DownloadOutcomes } from './download-outcomes.ts'
 
 /** A client that reads less than this in a period is slow. */
 const SLOW_BYTES = 1_048_576
-/** Periods without a byte after which streams are released although nobody waits. */
+/** Periods without a byte after which streams are released although no one waits. */
 const STILL_TURNS = 2
 
 export interface SlowReaderParts {

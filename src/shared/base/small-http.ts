@@ -1,5 +1,5 @@
 /**
- * An import of node:http reads all of its properties, and three of them load the code behind fetch(): 60 ms of each
+ * An import of node:http reads all of its properties, and three of them load the code of fetch(): 60 ms of each
  * start, for classes that nothing here imports. Afterwards node:http has no such properties; the global fetch() and
  * WebSocket are unaffected. REQUIRES: node:http was not imported before.
  */

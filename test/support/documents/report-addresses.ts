@@ -1,4 +1,4 @@
-/** Where to report holes and bugs, as Markdown, from `bugs` of package.json, which whoever publishes a release fills in. */
+/** Where to report holes and bugs, as Markdown, from `bugs` of package.json, which the publisher of a release fills in. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { REPOSITORY_ROOT } from '../repository-files.ts'
@@ -13,7 +13,7 @@ export interface Bugs {
 export function reportAddresses({ email, url }: Bugs = bugsOfPackage()): string {
   if (email === undefined)
     return (
-      '**This copy of capfleet names no address.** Whoever publishes it fills in `bugs` of `package.json`, without which no release is ' +
+      '**This copy of capfleet names no address.** Its publisher fills in `bugs` of `package.json`, without which no release is ' +
       'made. Ask the people from whom you have it.'
     )
   const rows = [`| a vulnerability, in private | <${email}> |`, `| an ordinary bug | <${url ?? email}> |`]
