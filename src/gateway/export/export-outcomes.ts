@@ -26,7 +26,7 @@ export class ExportOutcomes {
     )
     this.#pauses = metrics.counter(
       'export_pauses_total',
-      'How often an export paused because there was no space',
+      'How often an export paused: no space, or a target or an audit that could not be reached',
     )
     this.#spans = metrics.counter(
       'export_spans_total',
